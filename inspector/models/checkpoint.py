@@ -70,6 +70,7 @@ class Checkpoint:
         Raises:
             NotInCheckpointError: If there is none.
         """
+        self.refuse_adapter()
         if self.manifest.config is None:
             raise NotInCheckpointError(
                 f"{self.name} has no config.json, so no model can be built: add the file, and "
@@ -144,6 +145,8 @@ class Checkpoint:
         """
         from inspector.models.tokens import Tokens
 
+        if self.tokens is None:
+            self.refuse_adapter()
         return self.tokens or Tokens(self.manifest)  # the second says what is missing
 
     @cached_property
@@ -384,8 +387,18 @@ class Checkpoint:
             self._places[type(model)] = find_places(model, (tensor.name for tensor in self.tensors))
         return self._places[type(model)]
 
+    def refuse_adapter(self) -> None:
+        """Refuse to look for a model in an adapter's weights.
+
+        Raises:
+            NotInCheckpointError: If the checkpoint is an adapter alone.
+        """
+        if self.manifest.adapter:
+            raise NotInCheckpointError(self.manifest.adapter)
+
     def _first_matrix(self, matrices: list[TensorInfo]) -> TensorInfo:
         if not matrices:
+            self.refuse_adapter()
             raise NotInCheckpointError(
                 f"{self.name} contains no embedding matrix that this tool can recognize: its Overview, or "
                 "`overview --tensors`, lists every tensor."

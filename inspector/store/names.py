@@ -13,6 +13,7 @@ CONFIGS = {
     "tokenizer_config.json": "json",
     "special_tokens_map.json": "json",
     "added_tokens.json": "json",
+    "adapter_config.json": "json",
 }
 VOCABULARIES = {
     "tokenizer.json": "json",

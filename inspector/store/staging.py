@@ -13,6 +13,8 @@ from typing import Any
 from inspector.errors import CheckpointError
 from inspector.progress import Progress, told_rarely
 from inspector.settings import Settings
+from inspector.store.adapters import CONFIG as ADAPTER_CONFIG
+from inspector.store.adapters import describe_adapter, read_adapter_config
 from inspector.store.configs import rebuild_config
 from inspector.store.files import put_folder, workspace
 from inspector.store.hashing import Identity, fingerprint_of, identify, stamp_of
@@ -35,6 +37,7 @@ READERS: dict[str, Callable[[Path, str], Header]] = {"safetensors": read_safeten
 NO_CONFIG = "There is no config.json: the tensors can be listed, but no model can be built from them."
 NO_TOKENIZER = "There is no tokenizer in this checkpoint: tokens are shown by their ids."
 COMMON = re.compile(r"(pytorch_)?model[-.]")  # how the names of most weight files begin
+MODEL_CONFIGS = ("config.json", ADAPTER_CONFIG)
 CODE = "The checkpoint contains Python files: they are not read and never run."
 
 
@@ -48,6 +51,8 @@ class _Contents:
     config: dict[str, Any] | None
     quantization: dict[str, Any]
     warnings: tuple[str, ...]
+    adapter: str
+    configs: dict[str, dict[str, Any]]  # file -> what is kept of it: of a model, or of an adapter alone
 
 
 def stage(source: Source, *, settings: Settings, progress: Progress) -> Manifest:
@@ -65,13 +70,14 @@ def stage(source: Source, *, settings: Settings, progress: Progress) -> Manifest
         for name, path in sorted(source.files.items())
         if weight_format(name) is None or name in contents.weights.names
         if name not in INDEXES or name == contents.weights.index
+        if name not in MODEL_CONFIGS or name in contents.configs
     }
     with workspace(settings.home) as temporary:
         built = temporary / "entry"
         (built / FOLDER).mkdir(parents=True)
         has_tokenizer = stage_tokenizer(used, built / FOLDER)
-        if contents.config is not None:
-            (built / FOLDER / "config.json").write_text(json.dumps(contents.config, indent=2), encoding="utf-8")
+        for config, kept in contents.configs.items():
+            (built / FOLDER / config).write_text(json.dumps(kept, indent=2), encoding="utf-8")
         if _server_knows(source, settings):
             known = _unknown(used)
             if not source.owned:  # of weights, their stamps tell whether they change meanwhile
@@ -109,6 +115,7 @@ def stage(source: Source, *, settings: Settings, progress: Progress) -> Manifest
             config=contents.config,
             warnings=_warnings(contents, source, has_tokenizer=has_tokenizer),
             quantization=contents.quantization,
+            adapter=contents.adapter,
         )
         save_manifest(manifest, entry, built=built)
         if source.owned:
@@ -156,11 +163,12 @@ def _read(source: Source, progress: Progress) -> _Contents:
     warnings = [*weights.warnings]
     if any(name.endswith(".py") for name in source.ignored):
         warnings.append(CODE)
-    config, quantization = None, {}
+    config, quantization, configs = None, {}, {}
     if "config.json" in source.files:
         rebuilt = rebuild_config(source.files["config.json"])
         config, quantization = rebuilt.settings, rebuilt.quantization
         warnings += rebuilt.warnings
+        configs = {"config.json": rebuilt.settings}
     else:
         warnings.append(NO_CONFIG)
     parts: list[Tensors] = []
@@ -174,10 +182,14 @@ def _read(source: Source, progress: Progress) -> _Contents:
         warnings += header.warnings
     tensors = Tensors.joined(parts)
     refuse_wrong_index(weights, files_by_tensor(tensors))
+    said = read_adapter_config(source.files[ADAPTER_CONFIG]) if ADAPTER_CONFIG in source.files else None
+    if adapter := describe_adapter(weights.names, tensors.names, said):
+        configs = {} if said is None else {ADAPTER_CONFIG: said}
+        return _Contents(weights, tensors, aliases, None, {}, (adapter,), adapter, configs)
     if config is not None:
         refuse_wrong_sizes(config, tensors)
         warnings += size_warnings(config, tensors)
-    return _Contents(weights, tensors, aliases, config, quantization, tuple(warnings))
+    return _Contents(weights, tensors, aliases, config, quantization, tuple(warnings), "", configs)
 
 
 def _warnings(contents: _Contents, source: Source, *, has_tokenizer: bool) -> tuple[str, ...]:

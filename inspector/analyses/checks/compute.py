@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from inspector.analyses.checks import words
 from inspector.analyses.checks.compute_census import take_census
 from inspector.analyses.checks.compute_files import FILES, PICKLES, check_files, check_pickles
 from inspector.analyses.checks.compute_magnitudes import MAGNITUDES, check_magnitudes, find_siblings, list_norms
@@ -20,7 +21,7 @@ from inspector.analyses.checks.compute_numbers import (
     weights_of_parts,
 )
 from inspector.analyses.checks.compute_padding import PADDING, check_padding
-from inspector.analyses.checks.compute_parts import not_read
+from inspector.analyses.checks.compute_parts import not_read, nothing_to_check
 from inspector.analyses.checks.compute_structure import (
     LEFT_OVER,
     SHAPES,
@@ -62,6 +63,9 @@ def check(checkpoint: Checkpoint, request: CheckRequest, *, progress: Progress) 
     of_headers = _by_headers(checkpoint, progress)
     of_numbers, norms = _by_numbers(checkpoint, values, progress)
     by_name = {each.name: each for each in (*of_headers, *of_numbers)}
+    if checkpoint.manifest.adapter:  # which need not have what a model has
+        unmade = [name for name, each in by_name.items() if each.status == "warn" and not each.checked]
+        by_name |= {name: nothing_to_check(name, words.NO_MODEL) for name in unmade}
     counted = Counter(each.status for each in by_name.values())
     return Checks(
         name=checkpoint.name,

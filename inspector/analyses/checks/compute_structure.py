@@ -59,6 +59,9 @@ def build_for_checks(checkpoint: Checkpoint) -> Built:
 def check_shapes(checkpoint: Checkpoint, built: Built | str) -> Check:
     """The sizes in config.json are those of the tensors."""
     config, tensors = checkpoint.manifest.config, checkpoint.manifest.tensors
+    if adapter := checkpoint.manifest.adapter:
+        alone = [Evidence("adapter", "not a whole model", "minor", len(tensors), adapter)]
+        return conclude(SHAPES, alone, adapter, words.CHECK_THE_MODEL)
     if config is None:
         evidence = [Evidence("config.json", "missing", "minor", None, f"{words.NO_CONFIG}.")]
         return conclude(SHAPES, evidence, words.no_config(), words.OWN_CONFIG)

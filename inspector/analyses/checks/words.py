@@ -15,6 +15,7 @@ READING = {
 }
 NOTHING = "Nothing to check: {}"
 NOT_CHECKED = "Not checked: {}"
+NO_MODEL = "an adapter has no model of its own."
 NO_NUMBERS = "no numbers were read."
 CHECK_AGAIN = "Fix the problem above, then check again."
 PIPELINE = (

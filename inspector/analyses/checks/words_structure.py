@@ -9,6 +9,7 @@ from inspector.text import plural, shape_text
 
 OWN_CONFIG = "Put the config.json that was saved with these weights in their folder."
 NO_CONFIG = "There is no config.json"
+CHECK_THE_MODEL = "To check a model, open the base model, or a model that the adapter was merged into."
 NO_CLASS_NAMED = "config.json names no class: {built} was tried."
 NO_SUCH_CLASS = "transformers has no class {named}: {built} was tried."
 NAME_A_CLASS = "Set architectures in config.json to the class of these weights."

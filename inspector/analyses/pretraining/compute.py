@@ -131,6 +131,7 @@ def _fate(drawn: float, before: int, mask: int, word: int) -> tuple[str, int]:
 
 
 def _require_head(checkpoint: Checkpoint) -> None:
+    checkpoint.refuse_adapter()
     if checkpoint.heads["masked_lm"] != "present":
         raise NotInCheckpointError(
             f"{checkpoint.name} has no masked-LM head: its file lacks the weights for one, and a head filled with "

@@ -44,6 +44,7 @@ def save_manifest(manifest: Manifest, entry: Path, *, built: Path) -> None:
         "config": manifest.config,
         "warnings": manifest.warnings,
         "quantization": manifest.quantization,
+        "adapter": manifest.adapter,
     }
     write_atomically(built / MANIFEST, json.dumps(stored))
 

@@ -56,6 +56,7 @@ class Manifest:
     warnings: tuple[str, ...]
     # What config.json says of how its codes are to be read, and nothing else of it: configs.FACTS
     quantization: dict[str, Any] = field(default_factory=dict)
+    adapter: str = ""  # what the weights are that are an adapter's alone, in a sentence; its base's config is not kept
 
     @property
     def by_content(self) -> bool:

@@ -68,7 +68,7 @@ def read_manifest(stored: Any, entry: Path) -> Manifest:
         DamagedError: If it is not as `save_manifest` writes it.
         CheckpointError: If a file is missing, or has changed since it was opened.
     """
-    fields = fields_of(stored, _FIELDS, ("quantization",))
+    fields = fields_of(stored, _FIELDS, ("quantization", "adapter"))
     if type(fields["format"]) is not int or fields["format"] != FORMAT or not is_plain_folder(entry):
         raise DamagedError("format")
     told = as_list(fields["files"], _read_file, most=MAX_FILES)
@@ -88,6 +88,7 @@ def read_manifest(stored: Any, entry: Path) -> Manifest:
         config=optional(fields["config"], _read_config),
         warnings=as_list(fields["warnings"], as_text, most=MAX_WARNINGS),
         quantization=_read_facts(fields.get("quantization", {})),
+        adapter=as_text(fields.get("adapter", "")),
     )
 
 

@@ -11,9 +11,9 @@ from inspector.errors import CheckpointError
 from inspector.progress import Progress
 from inspector.store.names import CONFIGS, INDEXES, VOCABULARIES
 
-PATTERNS = (*CONFIGS, *VOCABULARIES, *INDEXES, "model*.safetensors")
+PATTERNS = (*CONFIGS, *VOCABULARIES, *INDEXES, "model*.safetensors", "adapter_model.safetensors")
 SILENT_SECONDS = 20.0  # without a word from the hub, after which it counts as out of reach
-OLD_PATTERNS = (*PATTERNS, "pytorch_model*.bin")  # fetched only where there are no safetensors
+OLD_PATTERNS = (*PATTERNS, "pytorch_model*.bin", "adapter_model.bin")  # fetched only where there are no safetensors
 
 
 def hub_folder() -> Path:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from inspector.errors import CheckpointError
+from inspector.store.adapters import is_adapter_file
 from inspector.store.names import OTHER_WEIGHTS, PLAIN_NAME, weight_format
 from inspector.store.readers.jsons import read_json
 from inspector.text import quoted
@@ -35,8 +36,11 @@ def choose_weights(files: Mapping[str, Path], ignored: Sequence[str] = ()) -> We
     Raises:
         CheckpointError: If there are no weights, several sets of them, or shards are missing.
     """
+    weights = [name for name in files if weight_format(name)]
+    beside = [name for name in weights if is_adapter_file(name)]
+    read = weights if len(beside) == len(weights) else [name for name in weights if name not in beside]
     by_format = {
-        wanted: sorted(name for name in files if weight_format(name) == wanted) for wanted in ("safetensors", "pytorch")
+        wanted: sorted(name for name in read if weight_format(name) == wanted) for wanted in ("safetensors", "pytorch")
     }
     for wanted, stem, suffix in (("safetensors", "model", ".safetensors"), ("pytorch", "pytorch_model", ".bin")):
         names = by_format[wanted]

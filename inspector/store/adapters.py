@@ -1,0 +1,85 @@
+"""Recognize an adapter, as PEFT and its relatives write it: a change of a model, without the model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from inspector.store.readers.jsons import read_json
+
+CONFIG = "adapter_config.json"
+MAX_NBYTES = 1_000_000
+FILE = re.compile(r"(?:pytorch_)?adapter(?:_model)?[.-].*")
+WRAPPED = "base_model.model."  # how PEFT's names begin
+UNMERGED = ".base_layer."  # in PEFT's names of the base's own weights, where they are stored too
+# What PEFT calls the parts of each kind of adapter; others also write lora.down, lora_up.
+PART = re.compile(
+    r"(?:^|[._])((?:lora|dora|ia3|hada|lokr|vera|boft|oft|hra|vblora|fourierft|randlora)[._]\w+"
+    r"|prompt_embeddings|prefix_embeddings)(?=[._]|$)"
+)
+KINDS = {"LORA": "LoRA", "DORA": "DoRA", "ADALORA": "AdaLoRA", "LOHA": "LoHa", "LOKR": "LoKr", "VERA": "VeRA"}
+# Of an adapter without its settings: what a part's name begins with -> kind.
+BY_PART = {"lora_magnitude": "DORA", "lora": "LORA", "hada": "LOHA", "lokr": "LOKR", "vera": "VERA", "ia3": "IA3"}
+VIRTUAL = "embeddings"  # how the names of parts end that become no weights of the model, but inputs
+ALONE = "This is {kind} adapter ({signs}), not a whole model: {step}."
+MERGE = "merge it into its base model, or open the base model itself"
+OPEN_BASE = "open its base model"
+
+
+def is_adapter_file(name: str) -> bool:
+    """Whether a weight file is called as adapters are."""
+    return FILE.fullmatch(name) is not None
+
+
+def read_adapter_config(path: Path) -> dict[str, Any]:
+    """Keep what adapter_config.json says of the adapter's kind.
+
+    Raises:
+        CheckpointError: If it is no JSON, or too large.
+    """
+    content = read_json(path, CONFIG, limit=MAX_NBYTES)
+    kind = content.get("peft_type") if isinstance(content, dict) else None
+    if not isinstance(kind, str) or not re.fullmatch(r"[A-Za-z0-9_]{1,40}", kind):
+        return {}
+    return {"peft_type": kind, **({"use_dora": True} if content.get("use_dora") is True else {})}
+
+
+def describe_adapter(files: Sequence[str], names: Iterable[str], config: Mapping[str, Any] | None) -> str:
+    """Say what a checkpoint is whose weights are an adapter's alone; "" for every other one.
+
+    Args:
+        files: Names of the weight files.
+        names: Of all tensors.
+        config: What is kept of adapter_config.json; None where there is none.
+    """
+    called, parts = all(map(is_adapter_file, files)), set()
+    for name in names:
+        found = PART.search(name)
+        if UNMERGED in name or not (found or name.startswith(WRAPPED) or (called and config is not None)):
+            return ""
+        if found:
+            parts.add(found[1])
+    if not (parts or called):
+        return ""
+    signs = [*([CONFIG] if config is not None else []), *_listed(sorted(parts)), *(files[:1] if called else ())]
+    step = OPEN_BASE if any(part.endswith(VIRTUAL) for part in parts) else MERGE
+    return ALONE.format(kind=_kind(config or {}, parts), signs=", ".join(signs), step=step)
+
+
+def _kind(config: Mapping[str, Any], parts: Iterable[str]) -> str:
+    """What kind of adapter it is, with its article: as its settings say, or else its names."""
+    said = str(config.get("peft_type", "")).upper()
+    if not said:
+        ordered = sorted(parts)
+        said = next((kind for begin, kind in BY_PART.items() if any(p.startswith(begin) for p in ordered)), "PEFT")
+    elif said == "LORA" and (config.get("use_dora") or any("magnitude" in part for part in parts)):
+        said = "DORA"
+    kind = KINDS.get(said, said.lower().replace("_", "-") if "_" in said else said)
+    return f"{'an' if kind[0] in 'AEIO' else 'a'} {kind}"
+
+
+def _listed(parts: Sequence[str]) -> list[str]:
+    """Two of the parts' names, which tell it."""
+    return [" and ".join(parts[:2]) + " in the names"] if parts else []
