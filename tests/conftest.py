@@ -15,12 +15,14 @@ from typing import Any
 import pytest
 import torch
 
+from inspector.errors import InspectorError
 from inspector.models.checkpoint import Checkpoint
 from inspector.settings import Settings, read_settings
 from inspector.store.opening import open_checkpoint
 from inspector.store.reference import CheckpointRef
 from tests.families import MODELS, random_model, save_checkpoint
 from tests.warm import forked_warm
+from tools.fuzz.property import EXCEPTION
 
 # Code compiled in one test serves them all, and those of the next run.
 COMPILED = Path(__file__).parents[1] / ".pytest_cache" / "numba"
@@ -131,6 +133,21 @@ def _forked_warm() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _one_thread() -> None:
     torch.set_num_threads(1)  # again: where a test calls numba itself, numba gives torch its own number
+
+
+@pytest.fixture(autouse=True)
+def _no_exception_is_named(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No sentence for a person that a test meets holds what Python calls an exception."""
+    named: list[str] = []
+    begin = InspectorError.__init__
+
+    def noted(self: InspectorError, text: str = "", **options: str) -> None:
+        begin(self, text, **options)
+        named.extend(EXCEPTION.findall(text))
+
+    monkeypatch.setattr(InspectorError, "__init__", noted)
+    yield
+    assert not named
 
 
 @pytest.fixture

@@ -97,9 +97,7 @@ class Carrier:
             self._hooks.settle(job, error, 0)
         except Exception as error:
             LOG.warning("carrying an upload failed: %s", type(error).__name__)
-            self._hooks.settle(
-                job, WorkerError(f"The upload could not be copied ({type(error).__name__}): try again."), 0
-            )
+            self._hooks.settle(job, WorkerError("The upload could not be copied: try again."), 0)
         finally:
             self._under_way.discard(job)
             self._fetched.discard(job)

@@ -20,7 +20,7 @@ from inspector.engine.filling import kept_nbytes
 from inspector.engine.forking import fork_servers
 from inspector.engine.jobs import LocalJob
 from inspector.engine.limits import Usage, opening_nbytes, start_error
-from inspector.engine.logs import follow_log
+from inspector.engine.logs import LOG, follow_log
 from inspector.engine.protocol import Confinement, Progress
 from inspector.engine.sandbox.environment import worker_environment
 from inspector.engine.sandbox.outside import Outside
@@ -230,11 +230,9 @@ class WorkerProcess:
             self.kill()
             return lie
         except Exception as broken:  # bytes that are no message: the worker cannot be trusted
-            name = type(broken).__name__
+            LOG.warning("a worker sent an invalid reply: %s", type(broken).__name__)
             self.kill()
-            return WorkerError(
-                f"The worker sent an invalid reply ({name}) and was ended. Try again: a new worker takes over."
-            )
+            return WorkerError("The worker sent an invalid reply and was ended. Try again: a new worker takes over.")
 
     def _too_long(self, longest: int) -> WorkerError:
         """The sentence for a message that was not read, after which nothing can be read."""

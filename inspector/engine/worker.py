@@ -198,13 +198,11 @@ class Worker:
     def _unexpected(self, error: BaseException) -> Failure:
         if known := limits.explain(error, self._setup.settings, device=self._device):
             return as_message(known)
-        name = type(error).__name__
         # What is no Exception left the libraries in an unknown state: a WorkerError ends the worker
         ending = "InspectorError" if isinstance(error, Exception) else "WorkerError"
         return Failure(
             ending,
-            f"The work failed unexpectedly ({name}). Try again; if it fails again, report it with "
-            "the lines in the server's log.",
+            "The work failed unexpectedly. Try again; if it fails again, report it with the lines in the server's log.",
         )
 
     def _send(self, message: Any) -> None:

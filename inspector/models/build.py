@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 import math
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -92,9 +93,15 @@ def build_config(config: Mapping[str, Any], name: str) -> PreTrainedConfig:
         return AutoConfig.for_model(model_type, **values)
     except Exception as error:
         raise CheckpointError(
-            f"The config.json of {name} contains a value that {model_type} models do not allow "
-            f"({type(error).__name__}): compare it with the original model's."
+            f"The config.json of {name} contains a value{_at(error)} that {model_type} models do not allow: compare it "
+            "with the original model's."
         ) from error
+
+
+def _at(error: Exception) -> str:
+    """Where in config.json the value is that transformers refused, if it says so."""
+    found = re.match(r"Validation error for field '(\w+)'", str(error))
+    return f" of {found[1]}" if found else ""
 
 
 def task_class(config: PreTrainedConfig, task: str) -> type[PreTrainedModel]:
@@ -198,8 +205,7 @@ def build_model(
             )
     except Exception as error:
         raise CheckpointError(
-            f"{name} cannot be built as {model_class.__name__} ({type(error).__name__}): its "
-            "config.json does not fit its weights."
+            f"{name} cannot be built as {model_class.__name__}: its config.json does not fit its weights."
         ) from error
     model, info = loaded
     if info["mismatched_keys"]:
@@ -300,15 +306,15 @@ def first_pass(model: PreTrainedModel, name: str) -> Iterator[None]:
     except (InspectorError, MemoryError):
         raise
     except Exception as error:
-        what, reason = type(model).__name__, type(error).__name__
+        what = type(model).__name__
         if inputs := " and ".join(beyond_text(type(model))):
             raise NotInCheckpointError(
-                f"{what} reads {inputs} and did not run without them ({reason}): this tool passes only text to a "
-                "model. You can still inspect the weights."
+                f"{what} reads {inputs} and did not run without them: this tool passes only text to a model. You can "
+                "still inspect the weights."
             ) from error
         raise CheckpointError(
-            f"{what} did not run on a short text ({reason}): compare the config.json of {name} with the original "
-            "model's; if they are equal, this tool cannot run such models."
+            f"{what} did not run on a short text: compare the config.json of {name} with the original model's; if they "
+            "are equal, this tool cannot run such models."
         ) from error
 
 
@@ -352,8 +358,8 @@ def checked_hollow(
         raise
     except Exception as error:
         raise CheckpointError(
-            f"No {model_class.__name__} can be built from the config.json of {name} ({type(error).__name__}): compare "
-            "it with the original model's."
+            f"No {model_class.__name__} can be built from the config.json of {name}: compare it with the original "
+            "model's."
         ) from error
     wanted = sum(parameter.numel() for parameter in hollow.parameters())
     computed = sum(buffer.nbytes for buffer in hollow.buffers())

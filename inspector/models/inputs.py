@@ -113,7 +113,7 @@ def run_head(loaded: Loaded, inputs: Mapping[str, Any]) -> HeadRun:
             if isinstance(error, torch.OutOfMemoryError):
                 raise
             raise RequestError(
-                f"{type(loaded.model).__name__} does not accept this input ({type(error).__name__}): try another text."
+                f"{type(loaded.model).__name__} does not accept this input: try another text."
             ) from error
         # Copying to the CPU waits for the device.
         fields = {name: _plain(value) for name, value in output.items() if isinstance(value, torch.Tensor)}

@@ -40,8 +40,8 @@ def engine():
         ("leave", {}, r"ended unexpectedly \(exit status 3\)"),
         ("panic", {}, r"failed unexpectedly \(Panic\)"),
         ("ask_too_much", {}, r"more memory than the 12,000 MB .* INSPECTOR_WORKER_MB"),
-        ("smuggle", {}, r"sent an invalid reply \(DecodeError\)"),
-        ("flood", {}, r"sent an invalid reply \(DecodeError\)"),
+        ("smuggle", {}, r"sent an invalid reply"),
+        ("flood", {}, r"sent an invalid reply"),
     ],
 )
 def test_a_dead_worker_fails_its_job_and_the_next_request_works(engine, verb, parameters, words):

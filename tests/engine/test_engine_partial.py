@@ -143,7 +143,7 @@ def test_what_a_liar_says_truly_is_believed(liars):
 )
 def test_a_worker_that_lies_with_a_partial_answer_is_ended(liars, said):
     job = liars.run(A, "say", said=[encode(each) for each in said], end="hang")
-    with pytest.raises(WorkerError, match=r"sent an invalid reply \(DecodeError\) and was ended"):
+    with pytest.raises(WorkerError, match=r"sent an invalid reply and was ended"):
         job.result(WAIT)
     assert job.partial is None
     eventually(lambda: not liars.workers())

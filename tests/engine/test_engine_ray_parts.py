@@ -286,7 +286,7 @@ def test_a_partial_answer_that_lies_refuses_one_question(made, message):
     job, other = (made.run(A, "show_parts", rows=[], marker=marker) for marker in "ab")
     FakeLink.made[0].say(Said(job.id, encode(message)))
 
-    with pytest.raises(WorkerError, match=r"The cluster sent an invalid reply \(DecodeError\)"):
+    with pytest.raises(WorkerError, match=r"The cluster sent an invalid reply"):
         job.result(WAIT)
     assert other.status == "waiting"
 

@@ -38,7 +38,7 @@ from tools.fuzz.seeds import PID, TENSOR
 
 NO_ARCHIVE = "'a.tar.gz' is broken, encrypted or not an archive: get it again, or pack it as a plain .zip."
 BELONGS = "use the config.json that belongs to these weights."
-BROKEN = "w.bin is truncated or broken: its list of tensors cannot be read ({}). Get the file again."
+BROKEN = "w.bin is truncated or broken: its list of tensors cannot be read. Get the file again."
 
 
 def refusal(act: Callable[[], object]) -> str:
@@ -69,7 +69,7 @@ def test_a_memo_handed_out_again_and_again_is_not_copied():
     """A kilobyte of calls on one long text or list: each call would copy it."""
     text = b"X" + struct.pack("<I", 200_000) + b"a" * 200_000
     sizes = b"ctorch\nSize\nq\0" + text + b"q\1](" + b"h\0h\1\x85R" * 500 + b"e"
-    assert small(lambda: refusal(lambda: read(sizes))) == BROKEN.format("UnpicklingError")
+    assert small(lambda: refusal(lambda: read(sizes))) == BROKEN
     pairs = b"](" + b"".join(b"](U\x05%05dK\1e" % n for n in range(5_000)) + b"eq\1"
     calls = b"ccollections\nOrderedDict\nq\0" + pairs + b"](" + b"h\0h\1\x85R" * 500 + b"e"
     small(lambda: read(calls))
@@ -90,13 +90,13 @@ def test_keys_that_share_one_hash_are_refused(key, program):
     small_key, large_key = (program.encode("latin-1") % number(each) for each in (2**47, key))
     small: Any = read(small_key)
     assert list(small) == [2**47]
-    assert refusal(lambda: read(large_key)) == BROKEN.format("UnpicklingError")
+    assert refusal(lambda: read(large_key)) == BROKEN
 
 
 @pytest.mark.parametrize("index", [str(SAME[0]), "9" * 4_000, "-" + "9" * 30])
 def test_memos_that_share_one_hash_are_refused(index):
     assert read(b"]p12345\n") == []
-    assert refusal(lambda: read(b"]p" + index.encode() + b"\n")) == BROKEN.format("UnpicklingError")
+    assert refusal(lambda: read(b"]p" + index.encode() + b"\n")) == BROKEN
 
 
 LISTS = b"X\1\0\0\0aq\0" + b"".join(b"](h%ch%ceq%c" % (n, n, n + 1) for n in range(60))
@@ -118,26 +118,25 @@ LISTS = b"X\1\0\0\0aq\0" + b"".join(b"](h%ch%ceq%c" % (n, n, n + 1) for n in ran
     ],
 )
 def test_programs_whose_text_or_work_has_no_end(program):
-    assert small(lambda: refusal(lambda: read(program))) == BROKEN.format("UnpicklingError")
+    assert small(lambda: refusal(lambda: read(program))) == BROKEN
 
 
 @pytest.mark.parametrize(
-    ("program", "error"),
+    "program",
     [
-        (b"h\x07", "UnpicklingError"),  # a memo that was never set
-        (b"r\xff\xff\xff\xff", "IndexError"),  # put what is not there
-        (b"\x8b" + struct.pack("<i", -5), "UnpicklingError"),
-        (b"X" + struct.pack("<I", 2**31) + b"a", "UnicodeDecodeError"),
-        (b"I" + b"9" * 5_000 + b"\n", "ValueError"),
-        (b"\x81", "KeyError"),  # builds an object
-        (b"\x97", "KeyError"),  # a buffer from elsewhere
-        (b"\x82\1", "KeyError"),  # an extension
-        (b"(" * 101, "UnpicklingError"),
+        b"h\x07",  # a memo that was never set
+        b"r\xff\xff\xff\xff",  # put what is not there
+        b"\x8b" + struct.pack("<i", -5),
+        b"X" + struct.pack("<I", 2**31) + b"a",
+        b"I" + b"9" * 5_000 + b"\n",
+        b"\x81",  # builds an object
+        b"\x97",  # a buffer from elsewhere
+        b"\x82\1",  # an extension
+        b"(" * 101,
     ],
 )
-def test_opcodes_that_torch_never_writes(program, error):
-    sentence = refusal(lambda: read(program))
-    assert sentence in {BROKEN.format(error), BROKEN.format("EOFError")}
+def test_opcodes_that_torch_never_writes(program):
+    assert refusal(lambda: read(program)) == BROKEN
 
 
 def zipped(path: Path, program: bytes, **parts: bytes) -> Path:
@@ -151,7 +150,7 @@ def zipped(path: Path, program: bytes, **parts: bytes) -> Path:
 def test_a_name_that_is_a_number_of_thousands_of_digits(tmp_path):
     number = b"\x8b" + struct.pack("<I", 5_000) + b"\1" * 5_000
     path = zipped(tmp_path / "w.bin", b"}" + number + TENSOR + b"s")
-    assert refusal(lambda: read_pytorch(path, "w.bin")) == BROKEN.format("UnpicklingError")
+    assert refusal(lambda: read_pytorch(path, "w.bin")) == BROKEN
 
 
 def test_a_sparse_type_whose_name_speaks(tmp_path):
@@ -492,18 +491,17 @@ def test_fewer_layers_than_the_file_holds_are_said(tmp_path, open_path):
     [
         (
             {"num_attention_heads": 0},
-            "No BertForMaskedLM can be built from the config.json of sound (ZeroDivisionError): compare it with the "
-            "original model's.",
+            "No BertForMaskedLM can be built from the config.json of sound: compare it with the original model's.",
         ),
         (
             {"num_attention_heads": -2},
-            "BertForMaskedLM did not run on a short text (RuntimeError): compare the config.json of sound with the "
+            "BertForMaskedLM did not run on a short text: compare the config.json of sound with the "
             "original model's; if they are equal, this tool cannot run such models.",
         ),
         (
             {"vocab_size": 1e9},
-            "The config.json of sound contains a value that bert models do not allow "
-            "(StrictDataclassFieldValidationError): compare it with the original model's.",
+            "The config.json of sound contains a value of vocab_size that bert models do not allow: compare it with "
+            "the original model's.",
         ),
     ],
 )

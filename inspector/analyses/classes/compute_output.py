@@ -61,8 +61,8 @@ def model_output(
             output = _run(model, _batch(model, example, first))
     except InspectorError as error:
         return None, None, [words.NO_OUTPUT.format(error=error)]
-    except Exception as error:
-        return None, None, [words.DID_NOT_RUN.format(model=type(model).__name__, error=type(error).__name__)]
+    except Exception:
+        return None, None, [words.DID_NOT_RUN.format(model=type(model).__name__)]
     other, second = look_again(_shallow(model, layers), example, first)
     if other is None:  # few layers may not run by themselves
         other, second = look_again(model, example, first)

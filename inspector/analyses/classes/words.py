@@ -25,8 +25,7 @@ UNKNOWN_CLASS = (
 )
 NO_OUTPUT = "There is no output to show: {error}"
 DID_NOT_RUN = (
-    "{model} did not run on this example ({error}), so there is no output to show; its classes and modules are "
-    "complete."
+    "{model} did not run on this example, so there is no output to show; its classes and modules are complete."
 )
 IDS_INSTEAD = "{name} has no tokenizer, so the token ids 0 to {last} are used instead of text."
 

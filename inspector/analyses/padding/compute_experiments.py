@@ -146,8 +146,8 @@ def _differentiate(
     try:
         with memory_guard(loaded):
             return _run(checkpoint, work, loaded, row=row, vocabulary=vocabulary, progress=progress)
-    except MODEL_ERRORS as error:  # GIT's loss counts the positions of an image, too
-        note = words.DOES_NOT_RUN.format(model=type(loaded.model).__name__, error=type(error).__name__)
+    except MODEL_ERRORS:  # GIT's loss counts the positions of an image, too
+        note = words.DOES_NOT_RUN.format(model=type(loaded.model).__name__)
         return Measured(note, "the model's own loss does not run on text alone")
 
 

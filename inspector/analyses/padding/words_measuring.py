@@ -20,7 +20,7 @@ NOT_SHARED = (
 )
 NO_MASK = "The tokenizer of {name} has no mask token, so its loss cannot be computed."
 NOTHING_ASKED = "The sentences have no token that the model could predict: enter longer ones."
-DOES_NOT_RUN = "The loss of {model} does not run on these sentences alone ({error}): nothing was measured."
+DOES_NOT_RUN = "The loss of {model} does not run on these sentences alone: nothing was measured."
 TOO_LARGE = (
     "A backward pass through {name} needs about {needed:,.1f} GB here, but only {allowed:,.1f} GB may be used: enter "
     "fewer or shorter sentences, or raise INSPECTOR_WORKER_MB."

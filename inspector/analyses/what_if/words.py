@@ -45,14 +45,13 @@ def cannot_run(error: Exception) -> str:
     """Why a changed model is not trained: the library's own words, shortened."""
     text = " ".join(str(error).split())
     cut = f"{text[:LONGEST]}…" if len(text) > LONGEST else text
-    return f"It no longer runs: {type(error).__name__}, “{cut}”."
+    return f"It no longer runs: “{cut}”." if cut else "It no longer runs."
 
 
 def refused(error: Exception) -> str:
     """Why a saved file does not load again."""
     mismatch = "ignore_mismatched_sizes" in str(error)
-    why = "sizes differ from those in config.json" if mismatch else type(error).__name__
-    return f"transformers refuses to load it: {why}"
+    return f"transformers refuses to load it{': sizes differ from those in config.json' if mismatch else ''}"
 
 
 def nothing_to_do(change: str, model_class: str, *, has_pairs: bool) -> str:

@@ -38,8 +38,8 @@ DIED = (
     "in a minute."
 )
 FAILED = (
-    "The work failed unexpectedly on the cluster ({}). Try again; if it fails again, report it "
-    "with the lines in the replica's log."
+    "The work failed unexpectedly on the cluster. Try again; if it fails again, report it with the lines in the "
+    "replica's log."
 )
 
 
@@ -105,12 +105,12 @@ class Client:
         self._untaken.add(ask.id)
         try:
             await self._ask_until_answered(ask)
-            failure = InspectorError(FAILED.format("no reply"))  # or nobody hears this
+            failure = InspectorError(FAILED)  # or nobody hears this
         except InspectorError as error:
             failure = error
-        except Exception as error:
+        except Exception:
             traceback.print_exc()
-            failure = InspectorError(FAILED.format(type(error).__name__))
+            failure = InspectorError(FAILED)
         finally:
             self._untaken.discard(ask.id)
             self._stopped.discard(ask.id)

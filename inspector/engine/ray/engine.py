@@ -35,7 +35,7 @@ from inspector.store.reference import CheckpointRef
 
 CLOSE_SECONDS = 2.0
 STAGING = WorkerFunctions(light=(), warm_up=())  # here, no worker computes anything
-NO_RESULT = "The cluster sent an invalid reply ({}). Try again."
+NO_RESULT = "The cluster sent an invalid reply. Try again."
 
 
 class RayEngine:
@@ -232,8 +232,8 @@ class RayEngine:
         """Keep a partial answer; one that lies ends its question, as a worker's does."""
         try:
             job.show(read_partial(message, job.request, number=job.partials + 1))
-        except DecodeError as broken:
-            self._settle(job, WorkerError(NO_RESULT.format(type(broken).__name__)))
+        except DecodeError:
+            self._settle(job, WorkerError(NO_RESULT))
 
     def _on_end(self, link: Link, text: str) -> None:
         """Handle the end of the client; takes the lock itself."""
@@ -258,15 +258,15 @@ class RayEngine:
 def _read(data: bytes) -> Any:
     try:
         return decode(data, Progress, Partial, Answers, Failure)
-    except Exception as broken:  # bytes that are no message
-        return as_message(WorkerError(NO_RESULT.format(type(broken).__name__)))
+    except Exception:  # bytes that are no message
+        return as_message(WorkerError(NO_RESULT))
 
 
 def _outcome(message: Any, job: LocalJob) -> Any:
     try:
         (outcome,) = read_outcomes(message, [job.request])
-    except Exception as broken:  # no answer to this question
-        return WorkerError(NO_RESULT.format(type(broken).__name__))
+    except Exception:  # no answer to this question
+        return WorkerError(NO_RESULT)
     return outcome
 
 

@@ -12,7 +12,7 @@ from multiprocessing.connection import Pipe
 from typing import Any
 
 from inspector.encoding import decode, encode
-from inspector.engine.logs import follow_log
+from inspector.engine.logs import LOG, follow_log
 from inspector.engine.process import MAX_MESSAGE, MAX_UNASKED
 from inspector.engine.ray.messages import HEARD, Leave, Lost
 from inspector.engine.sandbox.environment import worker_environment
@@ -80,7 +80,7 @@ class Link:
         except (EOFError, OSError):
             pass
         except Exception as broken:  # bytes that are no message
-            text = f"{LOST} ({type(broken).__name__})"
+            LOG.warning("the cluster's client sent an invalid message: %s", type(broken).__name__)
         self._process.kill()
         self._process.wait()
         self._on_end(self, text)

@@ -78,7 +78,7 @@ def download(model: str, *, progress: Progress) -> Path:
         ) from error
     except (HTTPError, HFValidationError, ConnectionError, TimeoutError) as error:
         raise CheckpointError(
-            f"{model} could not be downloaded from the hub ({type(error).__name__}): try again."
+            f"{model} could not be downloaded from the hub: check its name and the connection, then try again."
         ) from error
     return folder
 

@@ -331,6 +331,5 @@ def unpickle(file: IO[bytes], name: str) -> Any:
         raise
     except Exception as error:  # whatever hostile bytes make the unpickler do
         raise CheckpointError(
-            f"{name} is truncated or broken: its list of tensors cannot be read "
-            f"({type(error).__name__}). Get the file again."
+            f"{name} is truncated or broken: its list of tensors cannot be read. Get the file again."
         ) from error

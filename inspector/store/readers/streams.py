@@ -257,7 +257,7 @@ class _Reader:
             self._refuse_changed(name)
         except OSError as error:
             raise CheckpointError(
-                f"{name} cannot be read ({error.strerror or type(error).__name__}): the disk may be failing; copy "
+                f"{name} cannot be read ({error.strerror or 'no reason given'}): the disk may be failing; copy "
                 "the file from its source again."
             ) from error
         return [self._buffer[at : at + part.nbytes] for part, at in zip(piece, places, strict=True)]

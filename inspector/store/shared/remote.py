@@ -163,6 +163,4 @@ def _translated() -> Iterator[None]:
     except Exception as error:
         if getattr(error, "errno", None) in {errno.ENOSPC, errno.EDQUOT}:
             raise CheckpointError("The shared store is full: delete uploads, or give it more space.") from None
-        raise CheckpointError(
-            f"The shared store cannot be reached ({type(error).__name__}): try again later."
-        ) from None
+        raise CheckpointError("The shared store cannot be reached: try again later.") from None
