@@ -18,6 +18,7 @@ from transformers.models.auto import modeling_auto
 
 from inspector.errors import CheckpointError, InspectorError, NotInCheckpointError
 from inspector.models.light import light_loading
+from inspector.models.naming import find_places
 from inspector.text import shape_text
 
 
@@ -132,6 +133,14 @@ def find_class(config: PreTrainedConfig, task: str) -> type[PreTrainedModel] | N
     return found[0] if isinstance(found, tuple) else found
 
 
+def pipeline_class(config: PreTrainedConfig, task: str) -> type[PreTrainedModel] | None:
+    """The class that sentence-transformers loads for a task: of an encoder-decoder, the encoder if that has a class."""
+    found = find_class(config, task)
+    if found is None or task != "base":
+        return found
+    return getattr(transformers, f"{found.__name__.removesuffix('Model')}EncoderModel", found)
+
+
 def beyond_text(model_class: type[PreTrainedModel]) -> tuple[str, ...]:
     """What a model reads besides text, in words."""
     said = model_class.input_modalities
@@ -209,7 +218,8 @@ def build_model(
         ) from error
     model, info = loaded
     if info["mismatched_keys"]:
-        tensor, held, wanted = min(info["mismatched_keys"])
+        place, held, wanted = min(info["mismatched_keys"])
+        tensor = find_places(model, state).stored_as.get(place, place)
         resized = held[1:] == wanted[1:] and wanted[0] == getattr(config, "vocab_size", None)
         instead = f"if the embeddings were resized, set vocab_size to {held[0]:,}; otherwise " if resized else ""
         raise CheckpointError(

@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # torch and transformers are imported when a model is first n
     from transformers import PreTrainedConfig, PreTrainedModel
 
     from inspector.models.naming import Places
+    from inspector.models.pipeline import Pipeline
     from inspector.models.tokens import Tokens
 
 
@@ -85,10 +86,20 @@ class Checkpoint:
 
     @cached_property
     def config(self) -> PreTrainedConfig:
-        """The config as transformers builds it."""
-        from inspector.models.build import build_config
+        """The config as transformers builds it, naming the class that sentence-transformers loads where it is given."""
+        from inspector.models.build import build_config, pipeline_class
 
-        return build_config(self.config_values, self.name)
+        config = build_config(self.config_values, self.name)
+        if self.pipeline and self.pipeline.task and (loaded := pipeline_class(config, self.pipeline.task)):
+            config.architectures = [loaded.__name__]
+        return config
+
+    @cached_property
+    def pipeline(self) -> Pipeline | None:
+        """What sentence-transformers runs of it; None where it has no modules.json."""
+        from inspector.models.pipeline import read_pipeline
+
+        return read_pipeline(self.manifest)
 
     @cached_property
     def quantized(self) -> dict[str, Quantized]:

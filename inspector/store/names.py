@@ -7,6 +7,13 @@ import re
 MAX_CHECKPOINT_NAME = 80  # characters
 PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+=-]{0,119}")
 
+# sentence-transformers' list of what it runs, and its settings of the first of them, under older names too
+MODULES = "modules.json"
+SENTENCE_CONFIGS = tuple(
+    f"sentence_{kind}_config.json"
+    for kind in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
+)
+INNER = re.compile(r"0_[A-Za-z0-9_-]{1,80}")  # the folder of the first, where it has one
 # Basename -> format; whatever transformers reads beside the weights, code and templates left out.
 CONFIGS = {
     "config.json": "json",
@@ -14,6 +21,7 @@ CONFIGS = {
     "special_tokens_map.json": "json",
     "added_tokens.json": "json",
     "adapter_config.json": "json",
+    **dict.fromkeys((MODULES, *SENTENCE_CONFIGS), "json"),
 }
 VOCABULARIES = {
     "tokenizer.json": "json",

@@ -16,7 +16,7 @@ from inspector.store.keeping.quota import make_room
 from inspector.store.manifests.documents import is_fingerprint, is_plain_folder
 from inspector.store.manifests.entries import UPLOADS, load_manifest
 from inspector.store.manifests.manifest import Manifest
-from inspector.store.names import is_archive, weight_format
+from inspector.store.names import INNER, is_archive, weight_format
 from inspector.store.origins.hub import download
 from inspector.store.origins.places import demo_source, outline_source, path_source
 from inspector.store.origins.sources import Source, choose_members, folder_source
@@ -133,7 +133,10 @@ def _upload_name(members: list[str]) -> str:
     """The folder that was uploaded, or the weight file."""
     weights = next((member for member in members if weight_format(member)), "upload")
     folder, slash, file = weights.rpartition("/")
-    return (folder.rpartition("/")[2] if slash else file)[:80]
+    above, _, name = folder.rpartition("/")
+    if above and INNER.fullmatch(name):
+        name = above.rpartition("/")[2]
+    return (name if slash else file)[:80]
 
 
 def _open_path(

@@ -23,6 +23,7 @@ from inspector.store.manifests.documents import collector_paused
 from inspector.store.manifests.entries import OPENED, ORIGINALS, UPLOADS, find_manifest, load_manifest, save_manifest
 from inspector.store.manifests.manifest import FileInfo, Manifest
 from inspector.store.manifests.reader import FOLDER, WEIGHTS
+from inspector.store.modules import stage_modules
 from inspector.store.names import CONFIGS, INDEXES, file_format, weight_format
 from inspector.store.origins.sources import Source
 from inspector.store.readers.index import Weights, choose_weights, refuse_wrong_index
@@ -76,6 +77,7 @@ def stage(source: Source, *, settings: Settings, progress: Progress) -> Manifest
         built = temporary / "entry"
         (built / FOLDER).mkdir(parents=True)
         has_tokenizer = stage_tokenizer(used, built / FOLDER)
+        stage_modules(used, built / FOLDER)
         for config, kept in contents.configs.items():
             (built / FOLDER / config).write_text(json.dumps(kept, indent=2), encoding="utf-8")
         if _server_knows(source, settings):

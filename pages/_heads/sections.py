@@ -106,7 +106,7 @@ def tokenization(checkpoint: Opened, heads: HeadsRequest) -> TokenizeRequest | N
         parts.count("Known tokens", result.size)
         st.metric("Tokens in this input", real)
         st.metric("Unknown", unknown, help="Text that the vocabulary cannot spell.")
-        parts.count("Model positions", result.longest, explanation="A longer input has no position embeddings.")
+        parts.count("Longest text", result.longest, explanation=words.longest(result))
     st.markdown(_badges(pd.DataFrame(first[first["attention"] == 1])))
     st.caption(literal(words.special(result)))
     parts.table(first, height=380, alt="Every token of the input with id, position and masks")

@@ -140,7 +140,7 @@ def _tokenization(text: str, of: Opened | None = None) -> Tokenization | None:
 
 def _longest(text: str) -> int | None:
     result = _tokenization(text)
-    return result.longest if result else None
+    return result.longest if result and not result.longest_said else None  # else the model takes more
 
 
 def _positions(linked: str | None) -> set[int]:

@@ -14,10 +14,12 @@ from inspector.analyses.checks.compute_parts import at_least, conclude, not_chec
 from inspector.analyses.checks.result import Check, Evidence, Severity
 from inspector.analyses.sharing.result import SharedGroup, Sharing
 from inspector.errors import InspectorError
-from inspector.models.build import SPARE_MODULES, hollow_model, own_class
+from inspector.models.build import SPARE_MODULES, build_config, hollow_model, own_class
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.names import unexpected_keys
 from inspector.models.naming import find_places
+from inspector.models.pipeline import Pipeline
+from inspector.store.names import MODULES
 from inspector.store.sizes import size_warnings
 
 SHAPES, WEIGHTS = "Config and shapes", "Heads and weights"
@@ -30,7 +32,10 @@ class Built:
     """What building the class of config.json tells; no weight is kept."""
 
     model_class: str
-    declared: bool  # config.json names this class
+    declared: bool  # config.json names this class, or modules.json has it loaded
+    pipeline: Pipeline | None  # what sentence-transformers runs, of which this class is the first
+    unused_head: str  # the class that config.json names where the pipeline loads another; "" where it does not
+    headless: int  # tensors of that class's own that the file lacks
     prefix: str  # of the base model
     parameters: int  # tied ones once
     shapes: Mapping[str, tuple[int, ...]]  # of every parameter, by name
@@ -45,8 +50,12 @@ def build_for_checks(checkpoint: Checkpoint) -> Built:
         InspectorError: If it cannot be built.
     """
     model, missing = checkpoint.outlined
+    named, headless = _unused_class(checkpoint, type(model))
     return Built(
         model_class=type(model).__name__,
+        pipeline=checkpoint.pipeline,
+        unused_head=named,
+        headless=headless,
         declared=type(model).__name__ in (checkpoint.config.architectures or ()),
         prefix=model.base_model_prefix,
         parameters=model.num_parameters(),
@@ -54,6 +63,20 @@ def build_for_checks(checkpoint: Checkpoint) -> Built:
         missing=_once(model, missing),
         left_over=tuple(unexpected_keys(model, checkpoint.places(model).unused)),
     )
+
+
+def _unused_class(checkpoint: Checkpoint, loaded: type[PreTrainedModel]) -> tuple[str, int]:
+    """The class that config.json names and its pipeline does not load, and how many of its tensors are not there."""
+    if checkpoint.pipeline is None:
+        return "", 0
+    named = own_class(build_config(checkpoint.config_values, checkpoint.name))
+    if named is loaded:
+        return "", 0
+    try:
+        model, missing = checkpoint.outline(named)
+    except InspectorError:  # that nobody loads it is all that matters
+        return named.__name__, 0
+    return named.__name__, len(_once(model, missing))
 
 
 def check_shapes(checkpoint: Checkpoint, built: Built | str) -> Check:
@@ -92,11 +115,12 @@ def check_weights(checkpoint: Checkpoint, built: Built | str) -> Check:
         for head, there in checkpoint.heads.items()
         if there == "present"
     ]
-    undeclared = _undeclared(", ".join(map(str, checkpoint.config.architectures or ())), built)
-    evidence += undeclared
-    if not lacking:
-        complete = words.COMPLETE.format(parameters=built.parameters, built=built.model_class)
-        said = " ".join([complete, *(each.detail for each in undeclared)])
+    beside = [*_undeclared(", ".join(map(str, checkpoint.config.architectures or ())), built), *_by_pipeline(built)]
+    evidence += beside
+    if all(each.severity == "note" for each in lacking):
+        complete = words.BUT_POOLER if lacking else words.COMPLETE
+        complete = complete.format(parameters=built.parameters, built=built.model_class)
+        said = " ".join([complete, *(each.detail for each in beside)])
         return conclude(WEIGHTS, evidence, said, words.NAME_A_CLASS)
     detail = words.lacking(
         built.model_class,
@@ -113,11 +137,11 @@ def check_left_over(built: Built | str) -> Check:
     """Every tensor of the file has a place in the class."""
     if isinstance(built, str):
         return not_checked(LEFT_OVER, built)
-    severity: Severity = "minor" if built.declared else "note"
+    severity: Severity = "minor" if built.declared and not built.unused_head else "note"
     detail = words.NEVER_LOADED.format(built=built.model_class)
     evidence = [Evidence(name, "no place in the class", severity, None, detail) for name in built.left_over]
     said = words.left_over(built.model_class, len(evidence), "".join(built.left_over[:1]))
-    return conclude(LEFT_OVER, evidence, said, words.NAME_ITS_CLASS)
+    return conclude(LEFT_OVER, evidence, said, "" if built.pipeline else words.NAME_ITS_CLASS)
 
 
 def check_ties(checkpoint: Checkpoint, sharing: Sharing | str) -> Check:
@@ -191,8 +215,22 @@ def _missing(name: str, built: Built) -> Evidence:
     shape, bare = built.shapes.get(name, ()), built.model_class.endswith("Model")
     part = "base model" if bare or name.startswith(f"{built.prefix}.") else "head"
     # Nothing but pooler_output depends on a bare encoder's pooler.
-    severity = "minor" if bare and POOLER in name else "critical"
+    severity = "critical"
+    if bare and POOLER in name:
+        severity = "note" if built.pipeline and built.pipeline.pools else "minor"
     return Evidence(name, "not in the file", severity, math.prod(shape), words.missing(shape, part))
+
+
+def _by_pipeline(built: Built) -> list[Evidence]:
+    """That modules.json has another class loaded than config.json names."""
+    if built.pipeline is None or not built.unused_head:
+        return []
+    loaded = words.by_pipeline(built.model_class, built.pipeline.modules)
+    unused = words.unused_head(built.unused_head, built.headless)
+    return [
+        Evidence(MODULES, "says what is loaded", "note", None, loaded),
+        Evidence(built.unused_head, "named, and not loaded", "note", built.headless or None, unused),
+    ]
 
 
 def _undeclared(named: str, built: Built) -> list[Evidence]:

@@ -14,6 +14,7 @@ NO_CLASS_NAMED = "config.json names no class: {built} was tried."
 NO_SUCH_CLASS = "transformers has no class {named}: {built} was tried."
 NAME_A_CLASS = "Set architectures in config.json to the class of these weights."
 COMPLETE = "All {parameters:,} parameters of {built} are in the file."
+BUT_POOLER = "All parameters of {built} but its pooler are in the file; sentence-transformers does not use that one."
 TAKE_ITS_FILE = "Use the config.json that was saved with these weights, or set its architectures to their class."
 NEVER_LOADED = "{built} has no parameter of this name, so the tensor is never loaded."
 NAME_ITS_CLASS = (
@@ -71,6 +72,19 @@ def lacking(built: str, count: int, first: str, *, random: int, parameters: int,
         f"{built} needs {plural(count, 'tensor')} that the file lacks {such_as(count, first)}: {consequence} "
         f"({random:,} of {parameters:,} parameters)."
     )
+
+
+def by_pipeline(built: str, modules: Sequence[str]) -> str:
+    """Which class sentence-transformers loads, and the modules that it runs."""
+    return f"sentence-transformers loads it as {built} and runs {' → '.join(modules)} (modules.json)."
+
+
+def unused_head(named: str, lacking: int) -> str:
+    """The class that config.json names is not the one that is loaded."""
+    said = f"config.json names {named}, which it does not load"
+    if not lacking:
+        return f"{said}."
+    return f"{said}: the file lacks {plural(lacking, 'tensor')} of that class, and nothing uses them."
 
 
 def left_over(built: str, count: int, first: str) -> str:

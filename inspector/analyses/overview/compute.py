@@ -76,7 +76,7 @@ def overview(checkpoint: Checkpoint, request: OverviewRequest, *, progress: Prog
         warnings=(
             *manifest.warnings,
             *tokenizer_warnings,
-            *_head_warnings(config, heads),
+            *(() if checkpoint.pipeline else _head_warnings(config, heads)),  # it loads no head
             *_row_warnings(tokenizer, vocab_rows),
             *_code_warnings(checkpoint.unread),
         ),
@@ -85,6 +85,7 @@ def overview(checkpoint: Checkpoint, request: OverviewRequest, *, progress: Prog
         quantized=dict(Counter(each.scheme for each in checkpoint.quantized.values())),
         identity="content" if manifest.by_content else "samples",
         listed_tensors=list_tensors(checkpoint, request.find) if request.tensors or request.find else None,
+        pipeline=checkpoint.pipeline.modules if checkpoint.pipeline else (),
     )
 
 

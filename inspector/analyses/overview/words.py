@@ -41,6 +41,7 @@ def details(overview: Overview) -> dict[str, str]:
     return {
         "Model type": overview.model_type or "no config.json",
         "Architecture": overview.architecture or "not stated",
+        **({"sentence-transformers runs": " → ".join(overview.pipeline)} if overview.pipeline else {}),
         "Stored as": ", ".join(f"{name} ({count:,})" for name, count in overview.dtypes.items()),
         **({"Quantized": ways} if ways else {}),
         "Tokenizer": f"{tokenizer.kind}, {tokenizer.size:,} ids" if tokenizer else "none",

@@ -64,6 +64,7 @@ def sharing(checkpoint: Checkpoint, request: SharingRequest, *, progress: Progre
             {name: info.name for name, info in held.items() if info.name not in checkpoint.quantized},
         ),
         untied=checkpoint.config_values.get("tie_word_embeddings") is False,
+        missing=missing,
     )
     reused, warnings = (), ()
     if request.count_reuse:
@@ -117,6 +118,7 @@ def _gather(
     aliases: Mapping[str, str],
     copies: StoredCopies | LiveCopies,
     untied: bool = False,
+    missing: frozenset[str] = frozenset(),
 ) -> Evidence:
     config_ties = bool(getattr(getattr(module, "config", None), "tie_word_embeddings", False))
     forced = untied and config_ties  # T5's config ties all the same, and its loader what is equal
@@ -134,6 +136,7 @@ def _gather(
         possible=join_pairs([set(pair) for pair in possible_ties(module).items()]),
         config_ties=config_ties and not untied,
         untied=forced,
+        missing=missing,
     )
 
 

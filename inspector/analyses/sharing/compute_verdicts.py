@@ -29,6 +29,7 @@ class Evidence:
     possible: Sequence[frozenset[str]]  # what the class would tie if the config said so
     config_ties: bool
     untied: bool = False  # config.json says so, and its class ties all the same
+    missing: frozenset[str] = frozenset()  # names that a loader fills with random numbers
 
     @property
     def holder(self) -> str:
@@ -38,6 +39,10 @@ class Evidence:
     def can_compare(self, name: str) -> bool:
         """Whether there are numbers under a name that `copies` can compare."""
         return name in (self.tensors if self.held is None else self.held)
+
+    def stored(self, names: Sequence[str]) -> tuple[str, ...]:
+        """What the file calls those of some names that it holds, sorted."""
+        return tuple(sorted(self.held[name].name for name in names if self.held is not None and name in self.held))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +54,7 @@ class Judgment:
     reason: str
     declared: bool
     in_memory: bool
-    held: tuple[str, ...]  # sorted
+    stored: tuple[str, ...]  # the file's own names of those that it holds, sorted
     aliases: tuple[str, ...]  # sorted
     file_relation: FileRelation
 
@@ -96,10 +101,11 @@ def judge(names: tuple[str, ...], evidence: Evidence) -> Judgment:
     held = tuple(name for name in names if evidence.held is not None and name in evidence.held)
     aliases = tuple(name for name in names if name in evidence.aliases and name not in held)
     relation = _file_relation(held, evidence)
+    stored = evidence.stored(names)
     if relation == UNCOMPARED and not in_memory:
         why = words.DECLARED if declared else _why_untied(names, evidence)
         reason = words.NOT_COMPARED.format(why=why, count=len(held))
-        return Judgment(names, UNCOMPARED, reason, declared, in_memory, held, aliases, relation)
+        return Judgment(names, UNCOMPARED, reason, declared, in_memory, stored, aliases, relation)
     compared = [name for name in names if evidence.can_compare(name)]
     verdict: Verdict
     if in_memory:
@@ -107,21 +113,23 @@ def judge(names: tuple[str, ...], evidence: Evidence) -> Judgment:
         if declared:
             by = words.BY_CLASS if evidence.untied else words.BY_BOTH
         verdict = "tied"
-        reason = words.tied(len(names), held, relation, by=by, alike=_alike(names, evidence))
+        kept = words.kept(stored, relation, lacking=evidence.missing.issuperset(names))
+        reason = words.tied(len(names), kept, by=by, alike=_alike(names, evidence))
     elif aliases and len(held) < len(names):
         verdict, reason = "alias only", words.ALIAS_ONLY
     elif declared:
         verdict, reason = "declared only", _broken(compared, evidence)
     else:
         verdict, reason = _untied(names, compared, evidence)
-    return Judgment(names, verdict, reason, declared, in_memory, held, aliases, relation)
+    return Judgment(names, verdict, reason, declared, in_memory, stored, aliases, relation)
 
 
 def _untied(names: tuple[str, ...], compared: Sequence[str], evidence: Evidence) -> tuple[Verdict, str]:
     """Judge names that nothing declares to be one tensor, and that are not."""
     why = _why_untied(names, evidence)
     if evidence.held is not None and len(compared) == 1:
-        return "diverged", words.ALONE_IN_FILE.format(why=why, name=compared[0])
+        (name,) = evidence.stored(compared)
+        return "diverged", words.ALONE_IN_FILE.format(why=why, name=name)
     if compared and _are_equal(compared, evidence):
         return "equal copies", words.EQUAL.format(why=why, holder=evidence.holder, count=len(compared))
     return "diverged", words.DIFFERENT.format(why=why, distance=_distance(compared, evidence.copies))

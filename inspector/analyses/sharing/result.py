@@ -44,7 +44,7 @@ class SharedGroup:
     shape: tuple[int, ...]  # of the largest member
     nbytes: int  # of the largest member, as loaded
     declared: bool
-    in_file: tuple[str, ...]  # those of `names` whose bytes are in the file, sorted
+    in_file: tuple[str, ...]  # what the file calls those of `names` that it holds, sorted
     in_memory: bool  # True: the names have bytes in common after loading
     reason: str  # one sentence
     file_relation: FileRelation

@@ -157,7 +157,7 @@ def _what_tying_is(group: SharedGroup) -> tuple[str, str]:
 
 
 def _why_not_in_file(group: SharedGroup) -> tuple[str, str]:
-    lacking = ", ".join(name for name in group.names if name not in group.in_file)
+    lacking = ", ".join(member.name for member in group.members if not member.stored_as)
     text = FILES[group.file_relation]
     return (
         "Why does the saved file lack a tensor?",

@@ -11,13 +11,14 @@ BY_NOTHING = "nothing declares it"
 BY_CLASS = "the class declares it, whatever config.json says"
 BY_BOTH = "config.json and the class declare it"
 KEPT = {  # what the file stores of a tied group; {first} of the {count} names that it holds
-    "no copy": "the file stores it under another name",
+    "no copy": "the file stores it in another form",
     "one copy": "the file stores one copy, as {first}",
     "one storage": "the file stores {count} names on one storage",
     "equal copies": "the file stores {count} equal copies",
     "different numbers": "the file stores {count} different copies",
     "not compared": "the file stores {count} copies, which cannot be compared yet",
 }
+NOT_HELD = "the file has it under none of these names: a loader fills it with random numbers"
 ALIAS_ONLY = (
     "The file's metadata says that these names are one tensor, but the loaded model keeps them separate: what one of "
     "them learns, the other does not."
@@ -52,13 +53,21 @@ MISSING = (
 )
 
 
-def tied(names: int, held: Sequence[str], relation: FileRelation, *, by: str, alike: bool) -> str:
-    """Why names are tied: who declares it, and what the file stores."""
+def kept(stored: Sequence[str], relation: FileRelation, *, lacking: bool) -> str:
+    """What the file stores of a tied group, by its own names; "" for a module in memory."""
+    if relation == "no file":
+        return ""
+    if lacking:
+        return NOT_HELD
+    return KEPT[relation].format(first=stored[0] if stored else "", count=len(stored))
+
+
+def tied(names: int, kept: str, *, by: str, alike: bool) -> str:
+    """Why names are tied: who declares it, and what the file stores, which is "" where there is no file."""
     views = "" if alike else " They are different views of it."
     block = f"One block of memory under {names} names"
-    if relation == "no file":
+    if not kept:
         return f"{block}: {by.removeprefix('config.json and ')}.{views}"
-    kept = KEPT[relation].format(first=held[0] if held else "", count=len(held))
     return f"{block}: {by}, and {kept}.{views}"
 
 

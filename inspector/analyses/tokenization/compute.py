@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,8 +37,8 @@ def tokenize(checkpoint: Checkpoint, request: TokenizeRequest, *, progress: Prog
     tokens = checkpoint.require_tokens()
     pairs = [request.pair if request.pair.strip() else None, *[None] * (len(wanted) - 1)]
     encodings = [tokens.encoding(text, other) for text, other in zip(wanted, pairs, strict=True)]
-    longest = _positions(checkpoint)
-    warnings = _warnings(checkpoint, tokens, encodings, longest)
+    longest, longest_said = _longest(checkpoint)
+    warnings = _warnings(checkpoint, tokens, encodings, longest, longest_said)
     pad(encodings, tokens)
     return Tokenization(
         kind=tokens.kind,
@@ -55,6 +56,7 @@ def tokenize(checkpoint: Checkpoint, request: TokenizeRequest, *, progress: Prog
         padded_to=len(encodings[0].ids),
         padding_side=tokens.padding_side,
         warnings=tuple(warnings),
+        longest_said=longest_said,
     )
 
 
@@ -104,15 +106,24 @@ def _sequence(number: int, encoding: Encoding, tokens: Tokens) -> dict[str, Any]
     }
 
 
-def _positions(checkpoint: Checkpoint) -> int | None:
-    return checkpoint.positions if checkpoint.manifest.config is not None else None
+def _longest(checkpoint: Checkpoint) -> tuple[int | None, str]:
+    """How many tokens of a text are read, and what says so if not the model's positions."""
+    positions = checkpoint.positions if checkpoint.manifest.config is not None else None
+    pipeline = checkpoint.pipeline
+    if pipeline and pipeline.longest and pipeline.longest < (positions or math.inf):
+        return pipeline.longest, pipeline.longest_said
+    return positions, ""
 
 
-def _warnings(checkpoint: Checkpoint, tokens: Tokens, encodings: Sequence[Encoding], longest: int | None) -> list[str]:
+def _warnings(
+    checkpoint: Checkpoint, tokens: Tokens, encodings: Sequence[Encoding], longest: int | None, said: str
+) -> list[str]:
     found = [*tokens.notes]
     most = max(len(encoding.ids) for encoding in encodings)
     if longest is not None and most > longest:
-        found.append(words.too_long(checkpoint.name, most, longest))
+        found.append(words.cut(most, longest, said) if said else words.too_long(checkpoint.name, most, longest))
+    if checkpoint.pipeline and checkpoint.pipeline.lowers:
+        found.append(words.LOWERED)
     uneven = len({len(encoding.ids) for encoding in encodings}) > 1
     if uneven and tokens.role("pad")[1] is None:
         found.append(words.NO_PADDING.format(name=checkpoint.name))

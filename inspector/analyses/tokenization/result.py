@@ -15,7 +15,7 @@ class Tokenization:
 
     kind: str  # "WordPiece", "BPE", "Unigram" or "WordLevel"
     size: int  # number of ids
-    longest: int | None  # positions of the model; None if unlimited
+    longest: int | None  # tokens of a text that are read: the model's positions, or fewer; None if unlimited
     special: dict[str, str | None]  # role -> token
     # One row a token of every sequence, padding included: sequence, position, token (visible),
     # piece (as the vocabulary has it), token_id, start, end (characters of its text), text (there),
@@ -27,3 +27,4 @@ class Tokenization:
     padded_to: int
     padding_side: str  # "right" or "left"
     warnings: tuple[str, ...]
+    longest_said: str = ""  # what sets `longest`, if not the model's positions: a setting, and its file

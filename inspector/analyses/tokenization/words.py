@@ -5,12 +5,31 @@ from __future__ import annotations
 from inspector.analyses.tokenization.result import Tokenization
 from inspector.text import plural
 
+LOWERED = (
+    "sentence-transformers lowercases texts before it tokenizes them (do_lower_case in its settings); here they are "
+    "tokenized as they are."
+)
 NO_PADDING = "The tokenizer of {name} has no padding token: id 0 fills the batch, and the attention mask hides it."
 
 
 def too_long(name: str, tokens: int, positions: int) -> str:
     """A text that the model cannot read."""
     return f"The text has {tokens:,} tokens, more than the {positions:,} positions of {name}: the model cannot read it."
+
+
+def longest(result: Tokenization) -> str:
+    """What bounds a text."""
+    if result.longest_said:
+        return f"sentence-transformers cuts longer texts: {result.longest_said}."
+    return "The model's positions: a longer input has no position embeddings."
+
+
+def cut(tokens: int, longest: int, said: str) -> str:
+    """A text that sentence-transformers shortens."""
+    return (
+        f"The text has {tokens:,} tokens. sentence-transformers keeps {longest:,} ({said}) and leaves the rest out; "
+        "here, all of them are shown."
+    )
 
 
 def special(result: Tokenization) -> str:

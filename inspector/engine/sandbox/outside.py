@@ -54,7 +54,7 @@ def _opened(request: OpenRequest, settings: Settings, *, restrict_paths: bool) -
     reference = request.reference
     if request.fetched:
         yield request.fetched
-        yield from folder_source(request.fetched, kind="hub", name=reference.value).files.values()
+        yield from _listed(folder_source(request.fetched, kind="hub", name=reference.value))
     elif reference.kind == "demo":
         yield from demo_source(reference).files.values()
     elif reference.kind == "path":
@@ -62,4 +62,13 @@ def _opened(request: OpenRequest, settings: Settings, *, restrict_paths: bool) -
         if place.is_dir():
             yield place
         source = path_source(reference, settings, restrict=restrict_paths)
-        yield from source.files.values() if isinstance(source, Source) else [source]
+        if not isinstance(source, Source):
+            yield source
+        else:
+            yield from _listed(source) if place.is_dir() else source.files.values()
+
+
+def _listed(source: Source) -> Iterator[Path]:
+    """The files of a folder, and the folders that hold them: it is one as a rule, or one with another inside."""
+    yield from source.files.values()
+    yield from {path.parent for path in source.files.values()}

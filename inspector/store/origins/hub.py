@@ -11,9 +11,9 @@ from inspector.errors import CheckpointError
 from inspector.progress import Progress
 from inspector.store.names import CONFIGS, INDEXES, VOCABULARIES
 
-PATTERNS = (*CONFIGS, *VOCABULARIES, *INDEXES, "model*.safetensors", "adapter_model.safetensors")
+WANTED = (*CONFIGS, *VOCABULARIES, *INDEXES, "model*.safetensors", "adapter_model.safetensors")
+OLD_WANTED = (*WANTED, "pytorch_model*.bin", "adapter_model.bin")  # fetched only where there are no safetensors
 SILENT_SECONDS = 20.0  # without a word from the hub, after which it counts as out of reach
-OLD_PATTERNS = (*PATTERNS, "pytorch_model*.bin", "adapter_model.bin")  # fetched only where there are no safetensors
 
 
 def hub_folder() -> Path:
@@ -58,11 +58,10 @@ def download(model: str, *, progress: Progress) -> Path:
     _bound_silence()
     progress(None, f"Requesting {model} from the hub")
     try:
-        for patterns in (PATTERNS, OLD_PATTERNS):
-            folder = Path(
-                snapshot_download(model, allow_patterns=list(patterns), tqdm_class=_reporting(model, progress))
-            )
-            if any(folder.glob("*.safetensors")):
+        for wanted in (WANTED, OLD_WANTED):
+            patterns = [*wanted, *(f"0_*/{each}" for each in wanted)]  # what INNER matches
+            folder = Path(snapshot_download(model, allow_patterns=patterns, tqdm_class=_reporting(model, progress)))
+            if any(folder.glob("*.safetensors")) or any(folder.glob("0_*/*.safetensors")):
                 break
     except GatedRepoError as error:
         raise CheckpointError(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from inspector.errors import CheckpointError
-from inspector.store.names import CONFIGS, VOCABULARIES, file_format, weight_format
+from inspector.store.names import CONFIGS, INNER, MODULES, VOCABULARIES, file_format, weight_format
 from inspector.text import quoted
 
 MAX_PATH = 1_000  # characters of a name with its folders
@@ -33,7 +33,8 @@ class Source:
 def choose_members(names: Iterable[str]) -> tuple[dict[str, str], tuple[str, ...]]:
     """Choose a checkpoint's files among the members of an archive or of a folder's upload.
 
-    Folders that hold everything are stripped; files in deeper folders are not read.
+    Folders that hold everything are stripped; files in deeper folders are not read, but for the folder of
+    sentence-transformers' transformer where modules.json lies above it.
 
     Returns:
         Basename -> name for what is read, and the names of what is not.
@@ -44,17 +45,26 @@ def choose_members(names: Iterable[str]) -> tuple[dict[str, str], tuple[str, ...
     paths = {name: _relative(name) for name in names}
     paths = {name: path for name, path in paths.items() if not _is_junk(path)}
     depth = _common_depth(list(paths.values()))
+    relative = {name: PurePosixPath(*path.parts[depth:]) for name, path in paths.items()}
+    home = _transformer_folder(relative.values())
     chosen: dict[str, str] = {}
     ignored = []
-    for name, path in paths.items():
-        inner = path.parts[depth:]
-        if len(inner) != 1 or file_format(inner[0]) is None:
-            ignored.append("/".join(inner))
-        elif inner[0] in chosen:
-            raise CheckpointError(f"{inner[0]} occurs twice: keep one of them.")
+    for name, path in relative.items():
+        if file_format(path.name) is None or path.parent != (home if path.name != MODULES else PurePosixPath()):
+            ignored.append(str(path))
+        elif path.name in chosen:
+            raise CheckpointError(f"{path.name} occurs twice: keep one of them.")
         else:
-            chosen[inner[0]] = name
+            chosen[path.name] = name
     return chosen, tuple(sorted(ignored))
+
+
+def _transformer_folder(paths: Iterable[PurePosixPath]) -> PurePosixPath:
+    """Where the weights are: "." as a rule, or the one folder that sentence-transformers gives its transformer."""
+    top = PurePosixPath()
+    weights = {path.parent for path in paths if _is_weight(path.name)}
+    inner = [folder for folder in weights if folder.parent == top and INNER.fullmatch(folder.name)]
+    return inner[0] if top / MODULES in paths and top not in weights and len(inner) == 1 else top
 
 
 def choose_snapshots(names: Iterable[str]) -> dict[str, tuple[dict[str, str], tuple[str, ...]]]:
@@ -97,8 +107,20 @@ def folder_source(folder: Path, *, kind: str, name: str, within: tuple[Path, ...
     """
     names = {path.name for path in folder.iterdir()}
     read = {each for each in names if file_format(each)}
-    files = _own_files(folder, read, within) if kind != "demo" else {each: folder / each for each in sorted(read)}
+    if inner := _inner_folder(folder, names):
+        files = _own_files(folder, {MODULES}, within)
+        files = _own_files(inner, {path.name for path in inner.iterdir() if file_format(path.name)}, within) | files
+    else:
+        files = _own_files(folder, read, within) if kind != "demo" else {each: folder / each for each in sorted(read)}
     return Source(kind, name, files, tuple(sorted(names - files.keys())), owned=False)
+
+
+def _inner_folder(folder: Path, names: Collection[str]) -> Path | None:
+    """The one folder that sentence-transformers gives its transformer; None where weights lie beside modules.json."""
+    if MODULES not in names or any(map(_is_weight, names)):
+        return None
+    inner = [each for name in names if INNER.fullmatch(name) and not (each := folder / name).is_symlink()]
+    return inner[0] if len(inner) == 1 and inner[0].is_dir() else None
 
 
 def _own_files(folder: Path, names: Iterable[str], within: tuple[Path, ...]) -> dict[str, Path]:

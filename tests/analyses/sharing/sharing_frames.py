@@ -27,13 +27,14 @@ def group(*names: str, verdict: Verdict = "tied", shape: tuple[int, ...] = SHAPE
     numel = math.prod(shape)
     tied = verdict == "tied"
     tensors = 1 if tied else len(names)
+    held = names[:1] if RELATIONS[verdict] == "one copy" else names
     return SharedGroup(
         names=names,
         verdict=verdict,
         shape=shape,
         nbytes=4 * numel,
         declared=verdict in {"tied", "declared only"},
-        in_file=names[:1] if RELATIONS[verdict] == "one copy" else names,
+        in_file=held,
         in_memory=tied,
         reason="Because of <this>.",
         file_relation=RELATIONS[verdict],
@@ -44,7 +45,7 @@ def group(*names: str, verdict: Verdict = "tied", shape: tuple[int, ...] = SHAPE
         unique_nbytes=4 * numel * tensors,
         members=tuple(
             SharedMember(name, "parameter", "float32", shape, 4 * numel, 0 if tied else place, 0,
-                         (shape[-1], 1), name, "model.safetensors")
+                         (shape[-1], 1), *((name, "model.safetensors") if name in held else ("", "")))
             for place, name in enumerate(names)
         ),
     )  # fmt: skip
