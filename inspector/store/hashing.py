@@ -8,14 +8,15 @@ a first answer: each weight file is known by a *quick* digest, a SHA-256 over
 - its header (of a safetensors file; of others the first `EDGE` bytes) and its last `EDGE` bytes,
   where a .bin keeps the checksum of each of its records,
 - `PAGES` pages of `PAGE` bytes, evenly spaced,
-- and the time of its last change with its inode; in a hub's cache instead the name of its blob,
-  which is the SHA-256 that the hub gives.
+- and its device, inode and times of change (mtime, ctime); in the hub's own cache instead the name of
+  its blob, which the hub's library took from the hub.
 
 What it sees: another file under the same name, an edit in place, a training step, another size,
 dtype or order. What it does not see: bytes between the samples that somebody changed without a
-trace in the inode and the time; in a hub's cache, whose blobs nothing changes, an edit of a few
-bytes between the samples. Two copies of one large file have two quick digests, as nobody has read
-whether they are equal. Configurations, tokenizers and indexes always count by every byte.
+trace in the inode and the times; in the hub's cache, whose blobs nothing changes, an edit of a few
+bytes between the samples. A blob's name is never shown as a SHA-256: nobody here computed it. Two
+copies of one large file have two quick digests, as nobody has read whether they are equal.
+Configurations, tokenizers and indexes always count by every byte.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from inspector.progress import Progress, time_left, told_rarely
 from inspector.store.files import write_atomically
 from inspector.store.manifests.documents import is_fingerprint, read_bytes
 from inspector.store.names import weight_format
+from inspector.store.origins.hub import hub_folder
 from inspector.text import bytes_text
 
 WHOLE_NBYTES = 100_000_000  # of a checkpoint's files: a tenth of a second
@@ -151,14 +153,14 @@ def identify(
     for number, name in enumerate(sorted(weights), start=1):
         tell(None, f"Sampling file {number} of {len(weights)}")
         digest = ahead.digest if ahead else quick_digest
-        found[name] = Identity(_blob(files[name]), digest(files[name]))
+        found[name] = Identity(None, digest(files[name]))
     return found
 
 
 def quick_digest(path: Path) -> str:
     """The quick digest of a weight file, as hex."""
     stat = path.stat()
-    known = _blob(path) or f"{stat.st_mtime_ns} {stat.st_ino}"
+    known = _blob(path) or f"{stat.st_dev} {stat.st_ino} {stat.st_mtime_ns} {stat.st_ctime_ns}"
     digest = hashlib.sha256(f"quick\n{stat.st_size}\n{known}\n".encode())
     with path.open("rb") as file:
         for begin, count in _samples(file, path.name, stat.st_size):
@@ -179,12 +181,11 @@ def _samples(file: BinaryIO, name: str, nbytes: int) -> Iterator[tuple[int, int]
 
 
 def _blob(path: Path) -> str | None:
-    """The SHA-256 that names a blob of a hub's cache; None for any other file."""
+    """The name of a blob of the hub's own cache, a SHA-256; None for any other file, however its folders are called."""
     real = path.resolve()
-    place = real.parent
-    if place.name != "blobs" or not place.parent.name.startswith("models--"):
-        return None
-    return real.name if is_fingerprint(real.name) else None
+    repository = real.parent.parent
+    is_blob = real.parent.name == "blobs" and repository.name.startswith("models--") and is_fingerprint(real.name)
+    return real.name if is_blob and repository.parent == hub_folder().resolve() else None
 
 
 def hash_file(path: Path, told: Callable[[int], None] = lambda nbytes: None) -> str:

@@ -105,6 +105,75 @@ def test_a_worker_can_have_no_signal_sent_by_a_file(confined, free, tmp_path):
             assert other.wait(60) == -9
 
 
+CHANGING = """
+import ctypes, os, sys
+from inspector.engine.sandbox import seccomp
+
+path, library = sys.argv[1], ctypes.CDLL(None, use_errno=True)
+
+def native(number, *arguments):
+    words = [each if isinstance(each, ctypes.c_char_p) else ctypes.c_long(each) for each in arguments]
+    if library.syscall(ctypes.c_long(number), *words) < 0:
+        raise OSError(ctypes.get_errno(), "refused")
+
+def opened(change):
+    with open(path) as file:
+        change(file.fileno())
+
+def watch():
+    if library.inotify_init() < 0:
+        raise OSError(ctypes.get_errno(), "refused")
+
+ways = {
+    "chmod": lambda: os.chmod(path, 0o644),
+    "chmod by descriptor": lambda: opened(lambda file: os.fchmod(file, 0o644)),
+    "fchmodat2": lambda: native(452, -100, ctypes.c_char_p(path.encode()), 0o644, 0),
+    "chown": lambda: os.chown(path, os.getuid(), os.getgid()),
+    "chown of a link": lambda: os.lchown(path, os.getuid(), os.getgid()),
+    "chown by descriptor": lambda: opened(lambda file: os.fchown(file, os.getuid(), os.getgid())),
+    "times": lambda: os.utime(path, (1, 1)),
+    "times by descriptor": lambda: opened(lambda file: os.utime(file, (1, 1))),
+    "an attribute": lambda: os.setxattr(path, "user.a", b"x"),
+    "no attribute": lambda: os.removexattr(path, "user.a"),
+    "setxattrat": lambda: native(463, -100, ctypes.c_char_p(path.encode()), 0, ctypes.c_char_p(b"user.b"), 0, 0),
+    "file_setattr": lambda: native(469, -100, ctypes.c_char_p(path.encode()), 0, 0, 0),
+    "watch": watch,
+}
+
+def tried():
+    found = []
+    for name, way in ways.items():
+        try:
+            way()
+        except PermissionError:
+            found.append(name)
+        except OSError:
+            pass  # this kernel or disk has no such thing
+    return found
+
+assert tried() == [], tried()
+os.chmod(path, 0o600)
+seccomp.refuse_processes()
+print(set(ways) - set(tried()))
+print(oct(os.stat(path).st_mode & 0o777))
+"""
+
+
+def test_a_worker_changes_nobodys_permissions_owners_times_or_attributes(tmp_path):
+    """Landlock does not look at them, and a server's files are its own user's, as its workers are."""
+    secret = tmp_path / "key"
+    secret.write_bytes(b"secret")
+    done = subprocess.run(
+        [sys.executable, "-c", CHANGING, str(secret)],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["set()", "0o600"]
+
+
 @pytest.mark.parametrize("memory_files", [True, False])
 def test_files_in_memory_stay_where_a_driver_may_need_them(monkeypatch, memory_files):
     loaded: list[seccomp.Rule] = []

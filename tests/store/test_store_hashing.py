@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from inspector.catalog import answer
 from inspector.errors import CheckpointError
+from inspector.models.checkpoint import Checkpoint
 from inspector.store import hashing
 from inspector.store.hashing import PAGE, PAGES, Ahead, HashCache, identify, quick_digest
 from inspector.store.manifests.entries import load_manifest
@@ -125,34 +127,77 @@ def test_a_file_put_in_place_of_another_of_its_size_and_time_is_noticed(folder, 
         (7 * (1 << 20) - hashing.EDGE, True),
     ],
 )
-def test_what_samples_see(tmp_path, place, seen):
-    """The scheme as it is documented, its blind spot too; times and inode tell nothing here."""
-    path, nbytes = tmp_path / WEIGHTS, 7 * (1 << 20)
+def test_what_samples_see(tmp_path, monkeypatch, place, seen):
+    """The scheme as it is documented, its blind spot too; in the hub's cache times and inode tell nothing."""
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    nbytes, blobs = 7 * (1 << 20), tmp_path / "models--org--mini" / "blobs"
+    blobs.mkdir(parents=True)
+    path, link = blobs / ("a" * 64), tmp_path / WEIGHTS
+    link.symlink_to(path)
     header = json.dumps({"__metadata__": {"a": "b" * 100}}).encode()
     start = len(header).to_bytes(8, "little") + header
     path.write_bytes(start + bytes(nbytes - len(start)))
-    before = quick_digest(path)
-    assert quick_digest(path) == before
+    before = quick_digest(link)
+    assert quick_digest(link) == before
     change(path, place, unseen=True)
-    assert (quick_digest(path) != before) is seen
+    assert (quick_digest(link) != before) is seen
 
 
-def test_blobs_of_a_hubs_cache_bring_their_hash_and_are_known_by_it(large, settings, tmp_path):
+def test_a_change_between_the_samples_is_seen_though_the_time_is_put_back(tmp_path):
+    path = tmp_path / WEIGHTS
+    path.write_bytes(bytes(7 * (1 << 20)))
+    before = quick_digest(path)
+    change(path, 3 * path.stat().st_size // (PAGES + 1) + PAGE, unseen=True)
+    assert quick_digest(path) != before  # by the time at which the inode changed
+
+
+def as_blob(snapshot: Path) -> Path:
+    """Name a weight file of a hub's cache by its SHA-256, as the hub names what is stored by LFS."""
+    link = snapshot / WEIGHTS
+    blob = link.resolve()
+    named = blob.rename(blob.with_name(sha256(blob)))
+    link.unlink()
+    link.symlink_to(named)
+    return named
+
+
+def cached(large: Path, place: Path) -> Path:
+    (snapshot,) = (hub_cache(large, "org/mini", place) / "models--org--mini" / "snapshots").iterdir()
+    as_blob(snapshot)
+    return snapshot
+
+
+def test_blobs_of_the_hubs_cache_are_known_by_their_names(large, settings, tmp_path, monkeypatch):
     prints = []
     for place in ("one", "other"):
-        cache = hub_cache(large, "org/mini", tmp_path / place)
-        (snapshot,) = (cache / "models--org--mini" / "snapshots").iterdir()
-        link = snapshot / WEIGHTS
-        blob = link.resolve()
-        named = blob.with_name(sha256(blob))  # as the hub names what is stored by LFS
-        blob.rename(named)
-        link.unlink()
-        link.symlink_to(named)
+        snapshot = cached(large, tmp_path / place)
+        monkeypatch.setenv("HF_HUB_CACHE", str(snapshot.parents[2]))
         manifest = by_path(snapshot, settings)
         (weights,) = (file for file in manifest.files if file.name == WEIGHTS)
-        assert weights.sha256 == sha256(large / WEIGHTS)
+        assert weights.sha256 is None  # which nobody has computed here
         prints.append(manifest.fingerprint)
     assert prints[0] == prints[1]  # on another machine too
+
+
+def test_a_folder_that_is_laid_out_as_the_hubs_cache_takes_nobodys_fingerprint(large, settings, tmp_path, monkeypatch):
+    """Its second copy is changed between the samples, and keeps the name of its blob."""
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    prints = set()
+    for place in ("one", "other"):
+        snapshot = cached(large, tmp_path / place)
+        if place == "other":
+            blob = (snapshot / WEIGHTS).resolve()
+            change(blob, 3 * blob.stat().st_size // (PAGES + 1) + PAGE, unseen=True)
+        manifest = by_path(snapshot, settings)
+        prints.add(manifest.fingerprint)
+        checkpoint = Checkpoint(manifest, settings=settings)
+        (told,) = (
+            file.sha256
+            for file in answer("overview", checkpoint, progress=silent, hash_files=True).files
+            if file.name == WEIGHTS
+        )
+        assert told == sha256(snapshot / WEIGHTS)
+    assert len(prints) == 2
 
 
 def test_each_digest_is_kept_as_soon_as_it_is_known(tmp_path):

@@ -70,6 +70,17 @@ REACH = (
     *("migrate_pages", "move_pages", "process_mrelease", "set_mempolicy_home_node"),
     *("ioprio_set", "sched_setattr", "sched_setparam", "sched_setscheduler", "setpgid", "setpriority"),
 )
+# Landlock rules over names and bytes alone: whose a file is, who may read it, its times and its attributes stay open to
+# each process of its owner's. And what watches other processes' files.
+ATTRIBUTES = (
+    *("chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "fchownat", "lchown"),
+    *("futimesat", "utime", "utimensat", "utimes", "file_setattr"),
+    *("fsetxattr", "lsetxattr", "setxattr", "setxattrat"),
+    *("fremovexattr", "lremovexattr", "removexattr", "removexattrat"),
+)
+WATCHING = ("fanotify_init", "fanotify_mark", "inotify_add_watch", "inotify_init", "inotify_init1")
+# Calls that are younger than libraries in use; their numbers are the same on every machine.
+NUMBERS = {"fchmodat2": 452, "setxattrat": 463, "removexattrat": 466, "file_setattr": 469}
 # Memory that no process has mapped: the limit on a worker's memory does not see it, and some of it
 # stays when the worker has ended; and a place where two of them would find each other.
 MEMORY_FILES = ("memfd_create", "memfd_secret")
@@ -89,7 +100,7 @@ COMMANDS = (
 
 
 def refuse_processes(*, memory_files: bool = False) -> None:
-    """Start no process, reach no other one and keep no memory that nobody sees, from now on.
+    """Start no process, reach no other one, change no file's attributes and keep no unseen memory, from now on.
 
     Args:
         memory_files: True: files in memory stay possible, which a GPU's driver may need.
@@ -99,7 +110,7 @@ def refuse_processes(*, memory_files: bool = False) -> None:
     """
     signals = (Rule(call, when=Compare(0, NOT_EQUAL, os.getpid())) for call in ("kill", "tgkill"))
     others = Rule("prlimit64", when=Compare(0, NOT_EQUAL, 0))
-    unseen = (*REACH, *UNSEEN, *(() if memory_files else MEMORY_FILES))
+    unseen = (*REACH, *ATTRIBUTES, *WATCHING, *UNSEEN, *(() if memory_files else MEMORY_FILES))
     # A thread pool that binds its threads to processors gives up if it may not: it is told that it could.
     bound = Rule("sched_setaffinity", 0, Compare(0, NOT_EQUAL, 0))
     commands = (Rule(call, when=Compare(1, MASKED_EQUAL, command, mask=LOW)) for call, command in COMMANDS)
@@ -151,7 +162,9 @@ def load(rules: Iterable[Rule]) -> None:
 
 def _add(library: ctypes.CDLL, context: int, rule: Rule) -> None:
     number = library.seccomp_syscall_resolve_name(rule.call.encode())
-    if number == -1:  # the library is older than the call
+    if number == -1:  # the library is older than the call, and perhaps the kernel
+        number = NUMBERS.get(rule.call, -1)
+    if number == -1:
         return
     compared = (_Argument * 1)()
     if rule.when is not None:
