@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # torch and transformers are imported when a model is first n
 
     from inspector.models.naming import Places
     from inspector.models.pipeline import Pipeline
+    from inspector.models.prediction import Prediction
     from inspector.models.tokens import Tokens
 
 
@@ -406,6 +407,20 @@ class Checkpoint:
         """
         if self.manifest.adapter:
             raise NotInCheckpointError(self.manifest.adapter)
+
+    def prediction(self, model: PreTrainedModel) -> Prediction | None:
+        """The tensors that a class leaves out because they predict several tokens ahead; None where there are none."""
+        from inspector.models.prediction import find_prediction
+
+        return find_prediction(model, self.places(model).unused, self.tensors.names, self.config_values)
+
+    def left_over(self, model: PreTrainedModel) -> list[str]:
+        """The tensors that a class has no place for and is not known to leave out, sorted."""
+        from inspector.models.names import unexpected_keys
+
+        ahead = self.prediction(model)
+        known = frozenset(ahead.names if ahead else ())
+        return [name for name in unexpected_keys(model, self.places(model).unused) if name not in known]
 
     def _first_matrix(self, matrices: list[TensorInfo]) -> TensorInfo:
         if not matrices:

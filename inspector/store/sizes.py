@@ -11,6 +11,7 @@ from typing import Any
 from inspector.errors import CheckpointError
 from inspector.store.configs import MAX_LABELS
 from inspector.store.manifests.columns import Tensors
+from inspector.store.prediction import BLOCK, declared_layers, layers_past
 from inspector.text import shape_text
 
 # A model of the configured size has a tensor with exactly this dimension.
@@ -33,7 +34,6 @@ COUNT = re.compile(r"(num|n)_.*")
 SIZE = re.compile(r".*_(size|dim)|d_.*")
 UNMEASURED_COUNT = 4_096  # of codes, buckets and positions that small models have more of than of anything stored
 UNMEASURED_SIZE = 65_536  # sizes up to this need not show in any shape (images, patches, windows)
-BLOCK = re.compile(r"(?:^|\.)(?:[a-z_]*layers?|h|blocks?|block)\.(\d{1,9})(?=\.)")
 ROWS = re.compile(r"(?:^|\.)(?:word_embeddings?|embed_tokens|wte|tok_embeddings|embed_in|shared)\.weight$")
 FEW_LABELS = 2  # which a config has without saying so
 CLASSIFIER = re.compile(r"(?:^|\.)(?:classifier|score|classification_head)(?:\.|$)")
@@ -64,11 +64,13 @@ def size_warnings(config: dict[str, Any], tensors: Tensors) -> tuple[str, ...]:
     resized = (found,) if found else ()
     if len(stacks) != 1 or SHARED_LAYERS & config.keys():
         return resized
+    _, ahead = declared_layers(config) or ("", 0)
     return resized + tuple(
         f"config.json sets {key} to {layers:,}, but the weights have {shown:,} layers: the app lists the others but "
         "never runs them."
         for key in LAYERS
-        if type(layers := config.get(key)) is int and layers < shown
+        if type(layers := config.get(key)) is int
+        if layers < shown - (len(layers_past(tensors.names, layers, ahead)) if ahead else 0)
     )
 
 

@@ -16,9 +16,9 @@ from inspector.analyses.sharing.result import SharedGroup, Sharing
 from inspector.errors import InspectorError
 from inspector.models.build import SPARE_MODULES, build_config, hollow_model, own_class
 from inspector.models.checkpoint import Checkpoint
-from inspector.models.names import unexpected_keys
 from inspector.models.naming import find_places
 from inspector.models.pipeline import Pipeline
+from inspector.models.prediction import Prediction
 from inspector.store.names import MODULES
 from inspector.store.sizes import size_warnings
 
@@ -41,6 +41,7 @@ class Built:
     shapes: Mapping[str, tuple[int, ...]]  # of every parameter, by name
     missing: tuple[str, ...]  # parameters that the file lacks, sorted, tied ones by one name
     left_over: tuple[str, ...]  # tensors of the file that the class has no place for, sorted
+    ahead: Prediction | None  # those that predict several tokens ahead, and that it leaves out
 
 
 def build_for_checks(checkpoint: Checkpoint) -> Built:
@@ -61,7 +62,8 @@ def build_for_checks(checkpoint: Checkpoint) -> Built:
         parameters=model.num_parameters(),
         shapes=_shapes(model),
         missing=_once(model, missing),
-        left_over=tuple(unexpected_keys(model, checkpoint.places(model).unused)),
+        left_over=tuple(checkpoint.left_over(model)),
+        ahead=checkpoint.prediction(model),
     )
 
 
@@ -140,8 +142,14 @@ def check_left_over(built: Built | str) -> Check:
     severity: Severity = "minor" if built.declared and not built.unused_head else "note"
     detail = words.NEVER_LOADED.format(built=built.model_class)
     evidence = [Evidence(name, "no place in the class", severity, None, detail) for name in built.left_over]
-    said = words.left_over(built.model_class, len(evidence), "".join(built.left_over[:1]))
-    return conclude(LEFT_OVER, evidence, said, "" if built.pipeline else words.NAME_ITS_CLASS)
+    said = words.left_over(
+        built.model_class, len(evidence), "".join(built.left_over[:1]), ahead=built.ahead is not None
+    )
+    if ahead := built.ahead:
+        why = words.ahead(built.model_class, ahead.names, ahead.layers, key=ahead.key, count=ahead.count)
+        evidence += [Evidence(name, "multi-token prediction", "note", None, why) for name in ahead.names]
+        said = f"{said} {why}"
+    return conclude(LEFT_OVER, evidence, said, words.NAME_ITS_CLASS)
 
 
 def check_ties(checkpoint: Checkpoint, sharing: Sharing | str) -> Check:

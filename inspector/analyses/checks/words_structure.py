@@ -18,7 +18,8 @@ BUT_POOLER = "All parameters of {built} but its pooler are in the file; sentence
 TAKE_ITS_FILE = "Use the config.json that was saved with these weights, or set its architectures to their class."
 NEVER_LOADED = "{built} has no parameter of this name, so the tensor is never loaded."
 NAME_ITS_CLASS = (
-    "If they belong to a head, set architectures in config.json to its class. Otherwise, save the model without them."
+    "If another class needs them, set architectures in config.json to that class. Keep them otherwise: another program "
+    "may use what this class leaves out."
 )
 UNTIED = "{built} ties no parameters."
 TIED_APART = "{subject} have the same numbers but are not tied: training moves them apart."
@@ -87,12 +88,26 @@ def unused_head(named: str, lacking: int) -> str:
     return f"{said}: the file lacks {plural(lacking, 'tensor')} of that class, and nothing uses them."
 
 
-def left_over(built: str, count: int, first: str) -> str:
-    """Which tensors have no place in the class."""
+def left_over(built: str, count: int, first: str, *, ahead: bool) -> str:
+    """Which tensors have no place in the class; `ahead`: others predict several tokens ahead."""
     if not count:
-        return f"{built} has a place for every tensor."
+        return f"{built} has a place for every {'other ' if ahead else ''}tensor."
     tensors = plural(count, "tensor")
     return f"The file has {tensors} {such_as(count, first)} that {built} has no place for and never uses."
+
+
+def ahead(built: str, names: Sequence[str], layers: Sequence[int], *, key: str, count: int) -> str:
+    """Which tensors predict several tokens ahead, and who says so: a setting of config.json, or the class."""
+    one = len(layers) == 1 or (count == 1 and not layers)
+    kind = f"the multi-token-prediction layer{'' if one else 's'}"
+    by = f"config.json declares ({key} {count})" if key else f"{built} is written to leave out"
+    if layers:
+        what = f"Layer{'' if one else 's'} {', '.join(map(str, layers))} {'is' if one else 'are'} {kind} that {by}"
+    else:
+        tensors = plural(len(names), "tensor belongs", "tensors belong")
+        what = f"{tensors} {such_as(len(names), names[0])} to {kind} that {by}"
+    them = "it" if one else "them"
+    return f"{what}: transformers skips {them} when it loads the model; vLLM and SGLang use {them}."
 
 
 def broken_ties(count: int, first: str) -> str:

@@ -20,7 +20,6 @@ from inspector.models.copies import LiveCopies, StoredCopies
 from inspector.models.counting import count, count_once
 from inspector.models.execution import count_reuse, reused_modules
 from inspector.models.memory import named_tensors, overlaps
-from inspector.models.names import unexpected_keys
 from inspector.models.ties import declared_ties, kept_ties, possible_ties
 from inspector.progress import Progress
 from inspector.request import answers
@@ -75,7 +74,7 @@ def sharing(checkpoint: Checkpoint, request: SharingRequest, *, progress: Progre
         said.append(words.NOT_SEARCHED)
     if missing:
         said.append(words.MISSING.format(count=len(missing), name=min(missing)))
-    if left := unexpected_keys(model, places.unused):
+    if left := checkpoint.left_over(model):
         said.append(words.HOMELESS.format(model=type(model).__name__, count=len(left), name=left[0]))
     return _assemble(evidence, model_class=type(model).__name__, reused=reused, warnings=(*said, *warnings))
 
