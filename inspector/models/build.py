@@ -328,8 +328,11 @@ def first_pass(model: PreTrainedModel, name: str) -> Iterator[None]:
         ) from error
 
 
-def require(missing: Iterable[str], *, task: str, name: str) -> None:
+def require(missing: Iterable[str], *, task: str, name: str, gap: str = "") -> None:
     """Refuse to compute from a model whose file lacks weights.
+
+    Args:
+        gap: Which files were not read, as `Checkpoint.gap` says.
 
     Raises:
         NotInCheckpointError: If anything but spare modules is missing.
@@ -340,7 +343,7 @@ def require(missing: Iterable[str], *, task: str, name: str) -> None:
         what = TASKS[task][1]
         raise NotInCheckpointError(
             f"{name} has no {what}: its file lacks {len(lacking)} of the tensors that this head needs, such as "
-            f"{lacking[0]}, and random values would give meaningless answers."
+            f"{lacking[0]}, and random values would give meaningless answers.{f' {gap}' if gap else ''}"
         )
 
 
@@ -381,7 +384,7 @@ def checked_hollow(
     if wanted > LARGEST_RATIO * held + 1_000_000:
         raise CheckpointError(
             f"According to its config.json, {name} has {wanted:,} parameters, but its file contains {held:,}: "
-            "config.json belongs to another model."
+            "config.json belongs to another model, or most of the weights are missing."
         )
     return hollow
 

@@ -16,6 +16,7 @@ from inspector.results.checkpoint import HEADS, LANGUAGE_HEADS
 from inspector.settings import Settings
 from inspector.store.manifests.columns import TensorInfo, Tensors
 from inspector.store.manifests.documents import collector_paused
+from inspector.store.manifests.findings import GAPS
 from inspector.store.manifests.manifest import Manifest
 
 if TYPE_CHECKING:  # torch and transformers are imported when a model is first needed
@@ -64,6 +65,11 @@ class Checkpoint:
     def name(self) -> str:
         """What the person calls it."""
         return self.called[0] if self.called else self.manifest.name
+
+    @property
+    def gap(self) -> str:
+        """Which weight files are not read, or not there; "" if that explains no missing tensor."""
+        return " ".join(each.detail for each in self.manifest.found(*GAPS) if each.count)
 
     @property
     def config_values(self) -> Mapping[str, Any]:

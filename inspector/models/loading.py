@@ -87,7 +87,7 @@ def _load(checkpoint: Checkpoint, task: str, plan: Plan) -> Loaded:
         # What is spread is converted part by part, when it is its turn.
         dtype=None if plan.parts else plan.dtype,
     )
-    build.require(missing, task=task, name=checkpoint.name)
+    build.require(missing, task=task, name=checkpoint.name, gap=checkpoint.gap)
     loaded = Loaded(model, plan.device, plan.dtype, bool(plan.parts), plan.reason)
     with memory_guard(loaded, "model"):
         put_in_place(model, plan)

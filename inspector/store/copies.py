@@ -55,7 +55,11 @@ def equal_copies(
 
 def same_bytes(manifest: Manifest, first: str, second: str, *, chunk: int = CHUNK) -> bool:
     """Whether two stored tensors hold the same bytes, element for element; `chunk` of them are read at once."""
-    one, other = manifest.by_name[first], manifest.by_name[second]
+    return same_tensors(manifest, manifest.by_name[first], manifest.by_name[second], chunk=chunk)
+
+
+def same_tensors(manifest: Manifest, one: TensorInfo, other: TensorInfo, *, chunk: int = CHUNK) -> bool:
+    """The same of any two tensors in a checkpoint's files."""
     if (one.dtype, one.shape) != (other.dtype, other.shape):
         return False
     if _place(one) == _place(other) and one.strides == other.strides:

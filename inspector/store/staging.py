@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,20 +21,19 @@ from inspector.store.hashing import Identity, fingerprint_of, identify, stamp_of
 from inspector.store.manifests.columns import Tensors
 from inspector.store.manifests.documents import collector_paused
 from inspector.store.manifests.entries import OPENED, ORIGINALS, UPLOADS, find_manifest, load_manifest, save_manifest
+from inspector.store.manifests.findings import TOTAL, Finding
 from inspector.store.manifests.manifest import FileInfo, Manifest
 from inspector.store.manifests.reader import FOLDER, WEIGHTS
 from inspector.store.modules import stage_modules
 from inspector.store.names import CONFIGS, INDEXES, file_format, weight_format
 from inspector.store.origins.sources import Source
-from inspector.store.readers.index import Weights, choose_weights, refuse_wrong_index
-from inspector.store.readers.pytorch import read_pytorch
-from inspector.store.readers.safetensors import Header, files_by_tensor, read_safetensors
+from inspector.store.readers.index import Weights, choose_weights
 from inspector.store.reference import OUTLINE
 from inspector.store.registry import clean_name, write_entry
-from inspector.store.sizes import refuse_wrong_sizes, size_warnings
+from inspector.store.sets import put_together, read_header, refuse_sizes
+from inspector.store.sizes import size_warnings
 from inspector.store.tokenizer_files import stage_tokenizer
 
-READERS: dict[str, Callable[[Path, str], Header]] = {"safetensors": read_safetensors, "pytorch": read_pytorch}
 NO_CONFIG = "There is no config.json: the tensors can be listed, but no model can be built from them."
 NO_TOKENIZER = "There is no tokenizer in this checkpoint: tokens are shown by their ids."
 COMMON = re.compile(r"(pytorch_)?model[-.]")  # how the names of most weight files begin
@@ -54,6 +53,7 @@ class _Contents:
     warnings: tuple[str, ...]
     adapter: str
     configs: dict[str, dict[str, Any]]  # file -> what is kept of it: of a model, or of an adapter alone
+    findings: tuple[Finding, ...]
 
 
 def stage(source: Source, *, settings: Settings, progress: Progress) -> Manifest:
@@ -69,7 +69,7 @@ def stage(source: Source, *, settings: Settings, progress: Progress) -> Manifest
     used = {
         name: path
         for name, path in sorted(source.files.items())
-        if weight_format(name) is None or name in contents.weights.names
+        if weight_format(name) is None or name in (*contents.weights.names, *contents.weights.numbered)
         if name not in INDEXES or name == contents.weights.index
         if name not in MODEL_CONFIGS or name in contents.configs
     }
@@ -118,6 +118,7 @@ def stage(source: Source, *, settings: Settings, progress: Progress) -> Manifest
             warnings=_warnings(contents, source, has_tokenizer=has_tokenizer),
             quantization=contents.quantization,
             adapter=contents.adapter,
+            findings=contents.findings,
         )
         save_manifest(manifest, entry, built=built)
         if source.owned:
@@ -178,20 +179,22 @@ def _read(source: Source, progress: Progress) -> _Contents:
     tell = told_rarely(progress)
     for number, name in enumerate(weights.names, start=1):
         tell(None, f"Reading header {number} of {len(weights.names)}")
-        header = READERS[weight_format(name) or ""](source.files[name], name)
+        header = read_header(source.files[name], name)
         parts.append(header.tensors)
         aliases |= header.aliases
         warnings += header.warnings
-    tensors = Tensors.joined(parts)
-    refuse_wrong_index(weights, files_by_tensor(tensors))
+    found = put_together(weights, parts, source.files)
     said = read_adapter_config(source.files[ADAPTER_CONFIG]) if ADAPTER_CONFIG in source.files else None
-    if adapter := describe_adapter(weights.names, tensors.names, said):
+    if adapter := describe_adapter(weights.names, found.tensors.names, said):
         configs = {} if said is None else {ADAPTER_CONFIG: said}
-        return _Contents(weights, tensors, aliases, None, {}, (adapter,), adapter, configs)
+        return _Contents(weights, found.tensors, aliases, None, {}, (adapter,), adapter, configs, found.findings)
+    warnings += (each.detail for each in found.findings if each.problem != TOTAL)  # which no loader reads
     if config is not None:
-        refuse_wrong_sizes(config, tensors)
-        warnings += size_warnings(config, tensors)
-    return _Contents(weights, tensors, aliases, config, quantization, tuple(warnings), "", configs)
+        refuse_sizes(config, weights, found, source.files)
+        warnings += size_warnings(config, found.tensors)
+    return _Contents(
+        weights, found.tensors, aliases, config, quantization, tuple(warnings), "", configs, found.findings
+    )
 
 
 def _warnings(contents: _Contents, source: Source, *, has_tokenizer: bool) -> tuple[str, ...]:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import tarfile
 import zipfile
 from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+from transformers import LlamaForCausalLM
 
 from inspector.settings import Settings
 from inspector.store.manifests.manifest import Manifest
@@ -66,3 +72,54 @@ def hub_cache(folder: Path, model: str, cache: Path) -> Path:
         blob.write_bytes(path.read_bytes())
         (snapshot / path.name).symlink_to(Path("../../blobs") / blob.name)
     return cache
+
+
+class Shards:
+    """A Llama of two layers in numbered shards with an index, to be damaged.
+
+    Args:
+        form: "safetensors" or "bin".
+        count: Shards, each with as many tensors, by name.
+    """
+
+    def __init__(self, folder: Path, form: str = "safetensors", count: int = 2) -> None:
+        model = random_model("LlamaForCausalLM")
+        save_checkpoint(model, folder)
+        (folder / "model.safetensors").unlink()
+        self.folder, self.form = folder, form
+        self.stem = "model" if form == "safetensors" else "pytorch_model"
+        self.state = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
+        self.names = [f"{self.stem}-{number:05}-of-{count:05}.{form}" for number in range(1, count + 1)]
+        ordered = sorted(self.state)
+        each = -(-len(ordered) // count)
+        self.weight_map = {name: self.names[place // each] for place, name in enumerate(ordered)}
+        self.metadata: object = {"total_size": sum(tensor.nbytes for tensor in self.state.values())}
+        for shard in self.names:
+            self.put(shard, {name: self.state[name] for name in ordered if self.weight_map[name] == shard})
+        self.list()
+
+    @property
+    def index(self) -> str:
+        return f"{self.stem}.{self.form}.index.json"
+
+    def put(self, name: str, tensors: dict[str, torch.Tensor]) -> str:
+        """Write a file of weights, and tell its name."""
+        path = self.folder / name
+        if self.form == "safetensors":
+            save_file(tensors, path, {"format": "pt"})
+        else:
+            torch.save(tensors, path)
+        return name
+
+    def list(self, **changes: str | None) -> None:
+        """Write the index, with tensors in other shards, or without them."""
+        listed = {name: shard for name, shard in (self.weight_map | changes).items() if shard}
+        found = {"metadata": self.metadata, "weight_map": listed}
+        text = json.dumps({key: value for key, value in found.items() if value is not None})
+        (self.folder / self.index).write_text(text, encoding="utf-8")
+
+    def loaded(self) -> tuple[dict[str, torch.Tensor], set[str]]:
+        """What from_pretrained makes of the folder: each parameter, and the names of those that are made up."""
+        found: Any = LlamaForCausalLM.from_pretrained(self.folder, output_loading_info=True)
+        model, info = found
+        return model.state_dict(), set(info["missing_keys"])

@@ -73,6 +73,8 @@ CASES: dict[int, tuple[str, tuple[str, ...]]] = {
     )),
     15: ("an index without metadata, or with a tensor that no shard holds", (
         "test_store_refusals:test_index_whose_shards_lack_a_tensor",
+        "test_large_hostile:test_an_index_with_a_million_names",
+        "test_sets:test_what_from_pretrained_opens_is_opened_with_its_numbers",
     )),
     16: ("a config that asks for a far larger model", (
         "test_store_refusals:test_config_that_lies_is_refused_before_anything_is_built",

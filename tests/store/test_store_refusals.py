@@ -150,11 +150,11 @@ def test_index_whose_shards_lack_a_tensor(folder, refused, open_path):
         save_file({name: tensors[name] for name in held}, folder / shard)
     weight_map = {name: shard for shard, held in halves.items() for name in held}
     index = folder / "model.safetensors.index.json"
-    extra = {"extra": "model-00001-of-00002.safetensors"}
-    index.write_text(json.dumps({"weight_map": weight_map | extra}), encoding="utf-8")
+    foreign = {f"extra.{name}": shard for name, shard in weight_map.items()}
+    index.write_text(json.dumps({"weight_map": foreign}), encoding="utf-8")
     assert refused(folder) == (
-        "model.safetensors.index.json lists 'extra' in model-00001-of-00002.safetensors, which "
-        f"does not contain it (1 of {len(names) + 1} tensors are missing): get the index and its "
+        f"model.safetensors.index.json lists {min(foreign)!r} in model-00001-of-00002.safetensors, which "
+        f"does not contain it ({len(names)} of {len(names)} tensors are missing): get the index and its "
         "shards again."
     )
     index.write_text(json.dumps({"weight_map": weight_map}), encoding="utf-8")  # no metadata

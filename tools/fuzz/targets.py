@@ -17,10 +17,11 @@ from inspector.store.hashing import fingerprint_of
 from inspector.store.manifests.columns import TensorInfo, Tensors
 from inspector.store.manifests.manifest import Manifest
 from inspector.store.readers.archives import unpack
-from inspector.store.readers.index import choose_weights, refuse_wrong_index
+from inspector.store.readers.index import choose_weights
 from inspector.store.readers.pickles import unpickle
 from inspector.store.readers.pytorch import read_pytorch
-from inspector.store.readers.safetensors import files_by_tensor, read_safetensors
+from inspector.store.readers.safetensors import read_safetensors
+from inspector.store.sets import put_together
 from inspector.store.sizes import refuse_wrong_sizes
 from inspector.store.tokenizer_files import stage_tokenizer
 
@@ -73,7 +74,7 @@ def index(data: bytes, folder: Path) -> None:
     name = "model.safetensors.index.json"
     files = {shard: _file(folder, shard, b"") for shard in SHARDS}
     weights = choose_weights({**files, name: _file(folder, name, data)})
-    refuse_wrong_index(weights, files_by_tensor(TENSORS))
+    put_together(weights, [TENSORS], files)
     assert set(weights.names) <= set(SHARDS)
 
 

@@ -94,10 +94,16 @@ def _by_headers(checkpoint: Checkpoint, progress: Progress) -> tuple[Check, ...]
         check_ties(checkpoint, shared),
         check_dtypes(checkpoint),
         check_pickles(checkpoint.manifest),
-        check_files(checkpoint.manifest),
+        _check_files(checkpoint.manifest, built),
     )
     checkpoint.kept[KEPT] = checkpoint.called, found
     return found
+
+
+def _check_files(manifest: Manifest, built: Built | str) -> Check:
+    if isinstance(built, str):
+        return check_files(manifest, complete=False, unread=())
+    return check_files(manifest, complete=not built.missing, unread=frozenset(built.unread.values()))
 
 
 def _by_numbers(checkpoint: Checkpoint, values: str, progress: Progress) -> tuple[tuple[Check, ...], tuple[Norms, ...]]:

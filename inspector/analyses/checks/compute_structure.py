@@ -19,6 +19,7 @@ from inspector.models.checkpoint import Checkpoint
 from inspector.models.naming import find_places
 from inspector.models.pipeline import Pipeline
 from inspector.models.prediction import Prediction
+from inspector.store.manifests.findings import ABSENT, NO_SUCH_TENSOR, UNLISTED, UNREAD
 from inspector.store.names import MODULES
 from inspector.store.sizes import size_warnings
 
@@ -42,6 +43,7 @@ class Built:
     missing: tuple[str, ...]  # parameters that the file lacks, sorted, tied ones by one name
     left_over: tuple[str, ...]  # tensors of the file that the class has no place for, sorted
     ahead: Prediction | None  # those that predict several tokens ahead, and that it leaves out
+    unread: Mapping[str, str]  # parameters that the file lacks -> a file that has them, and that no loader reads
 
 
 def build_for_checks(checkpoint: Checkpoint) -> Built:
@@ -64,6 +66,7 @@ def build_for_checks(checkpoint: Checkpoint) -> Built:
         missing=_once(model, missing),
         left_over=tuple(checkpoint.left_over(model)),
         ahead=checkpoint.prediction(model),
+        unread=_unread(checkpoint, model, missing),
     )
 
 
@@ -132,7 +135,17 @@ def check_weights(checkpoint: Checkpoint, built: Built | str) -> Check:
         parameters=built.parameters,
         pooler=all(each.severity == "minor" for each in lacking),
     )
-    return conclude(WEIGHTS, evidence, detail, words.TAKE_ITS_FILE)
+    return conclude(WEIGHTS, evidence, detail, _where_they_are(checkpoint, built))
+
+
+def _where_they_are(checkpoint: Checkpoint, built: Built) -> str:
+    """What to do about parameters that the files lack: some may be in a file that is not read."""
+    manifest = checkpoint.manifest
+    if built.unread:
+        return words.READ_THEM.format(file=min(built.unread.values()))
+    if any(not set(built.missing).isdisjoint(each.names) for each in manifest.found(NO_SUCH_TENSOR)):
+        return words.GET_THE_SHARDS
+    return words.ADD_THE_SHARD if manifest.found(ABSENT) else words.TAKE_ITS_FILE
 
 
 def check_left_over(built: Built | str) -> Check:
@@ -219,6 +232,13 @@ def _mismatches(checkpoint: Checkpoint) -> list[Evidence]:
     ]
 
 
+def _unread(checkpoint: Checkpoint, model: PreTrainedModel, missing: Iterable[str]) -> dict[str, str]:
+    """Which files have what is missing, and are not read."""
+    file_of = {name: each.subject for each in checkpoint.manifest.found(UNLISTED, UNREAD) for name in each.names}
+    held = find_places(model, file_of).stored_as if file_of and missing else {}
+    return {name: file_of[held[name]] for name in missing if name in held}
+
+
 def _missing(name: str, built: Built) -> Evidence:
     shape, bare = built.shapes.get(name, ()), built.model_class.endswith("Model")
     part = "base model" if bare or name.startswith(f"{built.prefix}.") else "head"
@@ -226,7 +246,8 @@ def _missing(name: str, built: Built) -> Evidence:
     severity = "critical"
     if bare and POOLER in name:
         severity = "note" if built.pipeline and built.pipeline.pools else "minor"
-    return Evidence(name, "not in the file", severity, math.prod(shape), words.missing(shape, part))
+    detail = words.missing(shape, part, built.unread.get(name))
+    return Evidence(name, "not in the file", severity, math.prod(shape), detail)
 
 
 def _by_pipeline(built: Built) -> list[Evidence]:

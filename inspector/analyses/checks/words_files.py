@@ -11,6 +11,16 @@ GET_AGAIN = (
     "Download the files again and compare their digests with the source. If a file contains more than weights, save "
     "the weights alone."
 )
+EQUAL_COPIES = "All copies hold the same bytes."
+TWO_SETS = "Give each set a folder of its own, and compare the two."
+LIST_THEM = (
+    "Get the index from where the weights come from, or write another one: its weight_map gives the shard of each "
+    "tensor."
+)
+GET_SHARDS = "Get the shards that are not there from where the others come from."
+CHOOSE_A_COPY = "Find out which copy was trained, and let the index and the order of the files' names agree on it."
+ADD_METADATA = 'Add "metadata": {"total_size": …} to the index, with the number of bytes of all tensors.'
+COMPARE_INDEX = "Compare the index with the one where the weights come from."
 PICKLE = "{:,} bytes; the inspector ran no code from it."
 OVERSIZED = "It has {:,} bytes; even the largest vocabulary needs fewer than {:,}."
 HOLE = "It has {:,} bytes, but some from byte {:,} on were never written to disk: they read as zeros."
@@ -33,4 +43,5 @@ def sound(files: int, nbytes: int) -> str:
 
 def odd(count: int, first: str, detail: str) -> str:
     """What is strange; the first finding is named."""
-    return f"{first}: {detail}{f' (and {count - 1:,} more)' if count > 1 else ''}"
+    named = detail if first in detail else f"{first}: {detail}"
+    return f"{named}{f' (and {count - 1:,} more)' if count > 1 else ''}"

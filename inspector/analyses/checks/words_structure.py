@@ -16,6 +16,9 @@ NAME_A_CLASS = "Set architectures in config.json to the class of these weights."
 COMPLETE = "All {parameters:,} parameters of {built} are in the file."
 BUT_POOLER = "All parameters of {built} but its pooler are in the file; sentence-transformers does not use that one."
 TAKE_ITS_FILE = "Use the config.json that was saved with these weights, or set its architectures to their class."
+READ_THEM = "They may be in {file}, which loaders do not read: the check of the files says why."
+GET_THE_SHARDS = "The index lists them, but its shards do not hold them: get the index and its shards again."
+ADD_THE_SHARD = "They may be in the shards that are not there: the check of the files names them."
 NEVER_LOADED = "{built} has no parameter of this name, so the tensor is never loaded."
 NAME_ITS_CLASS = (
     "If another class needs them, set architectures in config.json to that class. Keep them otherwise: another program "
@@ -54,9 +57,10 @@ def mismatches(count: int, first: str, detail: str) -> str:
     return f"{tensors} than config.json expects {such_as(count, first)}: {detail}"
 
 
-def missing(shape: Sequence[int], part: str) -> str:
-    """A parameter that the file lacks, of the base model or a head."""
-    return f"{shape_text(shape)}, part of the {part}: a loader fills it with random numbers."
+def missing(shape: Sequence[int], part: str, unread: str | None) -> str:
+    """A parameter that the file lacks, of the base model or a head; a file that no loader reads may have it."""
+    there = f" {unread} has it, which loaders do not read." if unread else ""
+    return f"{shape_text(shape)}, part of the {part}: a loader fills it with random numbers.{there}"
 
 
 def head_there(head: str) -> str:

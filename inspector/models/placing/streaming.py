@@ -154,7 +154,7 @@ def stream_model(checkpoint: Checkpoint, task: str, plan: Plan, *, experts_nbyte
     """
     model_class = task_class(checkpoint.config, task)
     model, missing = checkpoint.outline(model_class, dtype=plan.dtype)
-    require(missing, task=task, name=checkpoint.name)
+    require(missing, task=task, name=checkpoint.name, gap=checkpoint.gap)
     held = dict(named_tensors(model))
     recipes: dict[int, Recipe] = {}
     for recipe in checkpoint.places(model).recipes:

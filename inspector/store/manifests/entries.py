@@ -45,6 +45,7 @@ def save_manifest(manifest: Manifest, entry: Path, *, built: Path) -> None:
         "warnings": manifest.warnings,
         "quantization": manifest.quantization,
         "adapter": manifest.adapter,
+        "findings": [dataclasses.asdict(finding) for finding in manifest.findings],
     }
     write_atomically(built / MANIFEST, json.dumps(stored))
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from inspector.errors import NotInCheckpointError
 from inspector.store.manifests.columns import TensorInfo, Tensors
+from inspector.store.manifests.findings import Finding
 from inspector.store.reference import OUTLINE
 
 STILL_COMING = (
@@ -57,6 +58,7 @@ class Manifest:
     # What config.json says of how its codes are to be read, and nothing else of it: configs.FACTS
     quantization: dict[str, Any] = field(default_factory=dict)
     adapter: str = ""  # what the weights are that are an adapter's alone, in a sentence; its base's config is not kept
+    findings: tuple[Finding, ...] = ()  # each detail is one of the warnings, too
 
     @property
     def by_content(self) -> bool:
@@ -67,6 +69,10 @@ class Manifest:
     def by_name(self) -> Mapping[str, TensorInfo]:
         """The tensors by name."""
         return self.tensors.by_name
+
+    def found(self, *problems: str) -> tuple[Finding, ...]:
+        """What is odd about the set of weight files, of some problems."""
+        return tuple(each for each in self.findings if each.problem in problems)
 
     @property
     def is_outline(self) -> bool:

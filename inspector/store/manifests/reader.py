@@ -28,6 +28,7 @@ from inspector.store.manifests.documents import (
     is_plain_folder,
     optional,
 )
+from inspector.store.manifests.findings import MAX_FOUND, PROBLEMS, Finding
 from inspector.store.manifests.manifest import FileInfo, Manifest
 from inspector.store.manifests.tensors import read_tensors
 from inspector.store.names import clean_name, file_format
@@ -68,7 +69,7 @@ def read_manifest(stored: Any, entry: Path) -> Manifest:
         DamagedError: If it is not as `save_manifest` writes it.
         CheckpointError: If a file is missing, or has changed since it was opened.
     """
-    fields = fields_of(stored, _FIELDS, ("quantization", "adapter"))
+    fields = fields_of(stored, _FIELDS, ("quantization", "adapter", "findings"))
     if type(fields["format"]) is not int or fields["format"] != FORMAT or not is_plain_folder(entry):
         raise DamagedError("format")
     told = as_list(fields["files"], _read_file, most=MAX_FILES)
@@ -89,6 +90,7 @@ def read_manifest(stored: Any, entry: Path) -> Manifest:
         warnings=as_list(fields["warnings"], as_text, most=MAX_WARNINGS),
         quantization=_read_facts(fields.get("quantization", {})),
         adapter=as_text(fields.get("adapter", "")),
+        findings=as_list(fields.get("findings", []), _read_finding, most=MAX_WARNINGS),
     )
 
 
@@ -156,6 +158,17 @@ def _read_config(stored: Any) -> dict[str, Any]:
         return keep_settings(as_object(stored))
     except CheckpointError as error:
         raise DamagedError("config") from error
+
+
+def _read_finding(stored: Any) -> Finding:
+    finding = fields_of(stored, ("subject", "problem", "count", "detail", "names"))
+    return Finding(
+        subject=as_text(finding["subject"]),
+        problem=as_one_of(finding["problem"], PROBLEMS),
+        count=as_size(finding["count"]),
+        detail=as_text(finding["detail"]),
+        names=as_list(finding["names"], as_text, most=MAX_FOUND),
+    )
 
 
 def _read_facts(stored: Any) -> dict[str, Any]:

@@ -1,11 +1,12 @@
-"""Choose a checkpoint's weight files, and check an index of shards against what they hold."""
+"""Choose a checkpoint's weight files, and read the index that lists them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from inspector.errors import CheckpointError
 from inspector.store.adapters import is_adapter_file
@@ -14,17 +15,47 @@ from inspector.store.readers.jsons import read_json
 from inspector.text import quoted
 
 MAX_INDEX_NBYTES = 50_000_000
-SHARD = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<suffix>\.[a-z]+)")
+# As save_pretrained numbers shards, and as those do who write the count with more digits.
+SHARD = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>0?\d{5})(?P<suffix>\.[a-z]+)")
+TWO_SETS = "There are two sets of weights"
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """The weight files of a checkpoint."""
+    """The weight files of a checkpoint, as transformers chooses them."""
 
     names: tuple[str, ...]  # sorted; one format for all
     index: str | None  # the index that lists them
     weight_map: dict[str, str]  # tensor -> shard, as the index says; empty without one
-    warnings: tuple[str, ...]
+    metadata: Any  # the index's, unchecked; None without one
+    unlisted: tuple[str, ...]  # other files of the format, which are not read
+    pickled: tuple[str, ...]  # files of PyTorch's format beside safetensors, which are not read
+
+    @property
+    def numbered(self) -> tuple[str, ...]:
+        """Those of `unlisted` whose numbers say that they belong to the files that are read."""
+        sets = set(map(_set_of, self.names)) - {None}
+        return tuple(name for name in self.unlisted if _set_of(name) in sets)
+
+    @property
+    def rivals(self) -> tuple[str, ...]:
+        """Another whole set: pickled weights, or shards beside one file that has all of them."""
+        if self.pickled or self.index or _set_of(self.names[0]):
+            return self.pickled
+        return tuple(name for name in self.unlisted if _set_of(name))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is said of a rival set."""
+        if not self.rivals:
+            return ()
+        read, other = (", ".join(names[:2]) for names in (self.names, self.rivals))
+        return (f"{TWO_SETS}: {read} is read, and {other} is not. They may disagree.",)
+
+    @property
+    def absent(self) -> tuple[str, ...]:
+        """Shards that the numbers of others promise, and that are neither listed nor there."""
+        return tuple(missing_shards((*self.names, *self.numbered)))
 
 
 def choose_weights(files: Mapping[str, Path], ignored: Sequence[str] = ()) -> Weights:
@@ -48,33 +79,34 @@ def choose_weights(files: Mapping[str, Path], ignored: Sequence[str] = ()) -> We
             continue
         index = f"{stem}{suffix}.index.json"
         if f"{stem}{suffix}" in names:
-            chosen = Weights((f"{stem}{suffix}",), None, {}, ())
+            chosen = Weights((f"{stem}{suffix}",), None, {}, None, (), ())
         elif index in files:
             chosen = _indexed(files, index, wanted)
         else:
-            chosen = Weights(_only_set(names), None, {}, ())
-        return _with_warnings(chosen, by_format)
+            chosen = Weights(_only_set(names), None, {}, None, (), ())
+        unlisted = tuple(name for name in names if name not in chosen.names)
+        pickled = tuple(by_format["pytorch"]) if wanted == "safetensors" else ()
+        return replace(chosen, unlisted=unlisted, pickled=pickled)
     raise CheckpointError(_no_weights(files, ignored))
 
 
-def refuse_wrong_index(weights: Weights, files: Mapping[str, str]) -> None:
-    """Refuse an index that lists a tensor which its shard does not hold.
+def missing_shards(names: Sequence[str]) -> Iterator[str]:
+    """The names of shards that the numbers of others promise, in order."""
+    shards = [found for name in names if (found := SHARD.fullmatch(name))]
+    for each in dict.fromkeys(map(_set_of, names)):
+        numbers = {int(m["number"]) for m in shards if _set_of(m[0]) == each}
+        if each is not None:
+            stem, count, suffix = each
+            first = 0 if 0 in numbers else 1
+            for number in range(first, first + int(count)):
+                if number not in numbers:
+                    yield f"{stem}-{number:05d}-of-{count}{suffix}"
 
-    Args:
-        files: The file of each stored tensor, by the tensor's name.
 
-    Raises:
-        CheckpointError: Naming the first such tensor, and how many there are.
-    """
-    if weights.weight_map == files:  # as most are
-        return
-    missing = sorted(key for key, shard in weights.weight_map.items() if files.get(key) != shard)
-    if missing:
-        raise CheckpointError(
-            f"{weights.index} lists {quoted(missing[0])} in {weights.weight_map[missing[0]]}, "
-            f"which does not contain it ({len(missing):,} of {len(weights.weight_map):,} tensors "
-            "are missing): get the index and its shards again."
-        )
+def _set_of(name: str) -> tuple[str, str, str] | None:
+    """What shards of one set have in common: how they begin, how many there are, how they end."""
+    found = SHARD.fullmatch(name)
+    return (found["stem"], found["count"], found["suffix"]) if found else None
 
 
 def _indexed(files: Mapping[str, Path], index: str, wanted: str) -> Weights:
@@ -99,7 +131,7 @@ def _indexed(files: Mapping[str, Path], index: str, wanted: str) -> Weights:
             f"{missing[0]} is missing ({len(missing)} of the {len(names)} shards in {index} "
             "are): add the missing shards."
         )
-    return Weights(tuple(names), index, weight_map, ())
+    return Weights(tuple(names), index, weight_map, parsed.get("metadata"), (), ())
 
 
 def _is_shard(shard: object, wanted: str) -> bool:
@@ -108,34 +140,22 @@ def _is_shard(shard: object, wanted: str) -> bool:
 
 def _only_set(names: Sequence[str]) -> tuple[str, ...]:
     """One file, or the complete set of shards that their numbers promise (no index needed)."""
-    shards = [SHARD.fullmatch(name) for name in names]
-    if len(names) == 1 and shards[0] is None:
+    sets = [each for each in dict.fromkeys(map(_set_of, names)) if each]
+    if len(names) == 1 and not sets:
         return tuple(names)
-    sets = {(m["stem"], m["count"], m["suffix"]) for m in shards if m}
-    if len(sets) != 1 or not all(shards):
+    if len(sets) != 1:
         listed = ", ".join(names[:4]) + (" …" if len(names) > 4 else "")
         raise CheckpointError(
             f"There are {len(names)} weight files, and nothing shows which belong together "
             f"({listed}): keep one set, or add its index file."
         )
-    ((stem, count, suffix),) = sets
-    wanted = [f"{stem}-{number:05d}-of-{count}{suffix}" for number in range(1, int(count) + 1)]
-    missing = [name for name in wanted if name not in names]
-    if missing:
+    shards = tuple(name for name in names if _set_of(name))
+    if missing := list(missing_shards(shards)):
+        count = int(sets[0][1])
         raise CheckpointError(
-            f"{missing[0]} is missing ({len(missing)} of {int(count)} shards are): add the missing shards."
+            f"{missing[0]} is missing ({len(missing)} of {count} shards are): add the missing shards."
         )
-    return tuple(names)
-
-
-def _with_warnings(chosen: Weights, by_format: Mapping[str, Sequence[str]]) -> Weights:
-    if by_format["safetensors"] and by_format["pytorch"]:
-        both = (
-            f"There are two sets of weights: {', '.join(chosen.names[:2])} is read, and "
-            f"{', '.join(by_format['pytorch'][:2])} is not. They may disagree."
-        )
-        return Weights(chosen.names, chosen.index, chosen.weight_map, (both,))
-    return chosen
+    return shards
 
 
 def _no_weights(files: Mapping[str, Path], ignored: Sequence[str]) -> str:

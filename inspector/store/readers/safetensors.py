@@ -173,27 +173,6 @@ def _are_names(keys: Sequence[Any]) -> bool:
     return len(set(keys)) == len(keys) and METADATA not in keys and max(map(len, keys)) <= MAX_NAME
 
 
-def files_by_tensor(tensors: Tensors) -> dict[str, str]:
-    """The file of each tensor, by the tensor's name.
-
-    Raises:
-        CheckpointError: If shards hold a tensor of the same name, naming it and its files.
-    """
-    file_of = [kind.file for kind in tensors.kinds]
-    found = dict(zip(tensors.names, map(file_of.__getitem__, tensors.places), strict=True))
-    if len(found) == len(tensors):
-        return found
-    files: dict[str, str] = {}
-    for tensor in tensors:
-        if tensor.name in files:
-            raise CheckpointError(
-                f"The tensor {quoted(tensor.name)} is in {files[tensor.name]} and again in "
-                f"{tensor.file}: keep the files of one checkpoint only."
-            )
-        files[tensor.name] = tensor.file
-    return files
-
-
 def refuse_long_names(names: Iterable[str], file: str) -> None:
     """Refuse names that no page could show.
 
