@@ -28,9 +28,9 @@ from inspector.store.modules import stage_modules
 from inspector.store.names import CONFIGS, INDEXES, file_format, weight_format
 from inspector.store.origins.sources import Source
 from inspector.store.readers.index import Weights, choose_weights
+from inspector.store.readers.sets import put_together, read_header, refuse_sizes
 from inspector.store.reference import OUTLINE
 from inspector.store.registry import clean_name, write_entry
-from inspector.store.sets import put_together, read_header, refuse_sizes
 from inspector.store.sizes import size_warnings
 from inspector.store.tokenizer_files import stage_tokenizer
 

@@ -21,7 +21,7 @@ from inspector.store.readers.index import choose_weights
 from inspector.store.readers.pickles import unpickle
 from inspector.store.readers.pytorch import read_pytorch
 from inspector.store.readers.safetensors import read_safetensors
-from inspector.store.sets import put_together
+from inspector.store.readers.sets import put_together
 from inspector.store.sizes import refuse_wrong_sizes
 from inspector.store.tokenizer_files import stage_tokenizer
 

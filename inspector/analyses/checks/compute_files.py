@@ -15,7 +15,7 @@ from inspector.store.manifests import findings
 from inspector.store.manifests.columns import TensorInfo
 from inspector.store.manifests.manifest import FileInfo, Manifest
 from inspector.store.readers.index import TWO_SETS
-from inspector.store.sets import spare_copies
+from inspector.store.readers.sets import spare_copies
 from inspector.store.sizes import size_warnings
 from inspector.store.staging import CODE, NO_CONFIG, NO_TOKENIZER
 
