@@ -10,8 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from inspector.errors import CheckpointError, InspectorError, NotInCheckpointError
 from inspector.models.families import FAMILIES, Family, heads_present, in_file, modern
+from inspector.models.quantized.companions import Unread
 from inspector.models.quantized.formats import FLOAT8
-from inspector.models.quantized.layout import Layout, Quantized, find_layout, refuse_codes, refuse_many_numbers
+from inspector.models.quantized.layout import (
+    Layout,
+    Quantized,
+    codes_refusal,
+    find_layout,
+    refuse_codes,
+    refuse_many_numbers,
+)
 from inspector.results.checkpoint import HEADS, LANGUAGE_HEADS
 from inspector.settings import Settings
 from inspector.store.manifests.columns import TensorInfo, Tensors
@@ -114,7 +122,7 @@ class Checkpoint:
         return self._layout.quantized
 
     @cached_property
-    def unread(self) -> tuple[str, ...]:
+    def unread(self) -> Unread:
         """Stored tensors of codes that cannot be read as numbers."""
         return self._layout.unread
 
@@ -132,7 +140,7 @@ class Checkpoint:
         """Which heads the file holds: head -> "present" or "absent", in results.HEADS order."""
         if self.manifest.config is None:
             return dict.fromkeys(HEADS, "absent")
-        names = [*self.tensors.names, *self.manifest.aliases]
+        names = [*self.tensors.names, *self.manifest.aliases, *self.unread.codes.values()]
         if self.family:
             return heads_present(self.manifest.config, names, self.family)
         from inspector.models.heads import heads_by_building
@@ -210,7 +218,9 @@ class Checkpoint:
         """
         from inspector.models.build import checked_hollow
 
-        return checked_hollow(model_class, self.config, [tensor.shape for tensor in self.tensors], name=self.name)
+        codes = self.unread.codes  # which may stand for a number a bit
+        shapes = [(8 * tensor.nbytes,) if tensor.name in codes else tensor.shape for tensor in self.tensors]
+        return checked_hollow(model_class, self.config, shapes, name=self.name)
 
     def outline(
         self,
@@ -294,10 +304,15 @@ class Checkpoint:
             yield torch.frombuffer(bytearray(piece), dtype=getattr(torch, stored.dtype))
 
     def read(self, names: list[str]) -> dict[str, torch.Tensor]:
-        """Tensors of the file (name -> tensor): mapped, and codes as what they stand for."""
+        """Tensors of the file (name -> tensor): mapped, and codes as what they stand for.
+
+        Raises:
+            CheckpointError: If one is codes that cannot be read as numbers.
+        """
         from inspector.models.quantized.codes import read_quantized
         from inspector.models.tensors import read_tensors
 
+        refuse_codes(self.name, self.unread, names)
         plain = read_tensors(self.manifest, [name for name in names if name not in self.quantized])
         return {
             name: _computable(plain[name]) if name in plain else read_quantized(self.manifest, self.quantized[name])
@@ -309,8 +324,10 @@ class Checkpoint:
         """The header of the matrix that the class of config.json looks tokens up in, (vocab, d_model).
 
         Raises:
-            NotInCheckpointError: If the file has no such matrix.
+            NotInCheckpointError: If the file has no such matrix, or as codes that cannot be read as numbers.
         """
+        if coded := self._coded_embeddings():
+            raise NotInCheckpointError(codes_refusal(self.name, self.unread, coded[0]))
         family = self.family
         if family and not family.seq2seq_lm and (found := self._matrix(family.embedding)):
             return found
@@ -320,10 +337,7 @@ class Checkpoint:
         matrices = [
             tensor
             for tensor in self.tensors
-            if len(tensor.shape) == 2
-            and re.search(r"embed|wte|shared", tensor.name)
-            and not re.search(NO_VOCABULARY, tensor.name)
-            and rows in (None, tensor.shape[0])
+            if len(tensor.shape) == 2 and _is_vocabulary(tensor.name) and rows in (None, tensor.shape[0])
         ]
         return self._first_matrix(matrices)
 
@@ -332,13 +346,21 @@ class Checkpoint:
         """Its shape, (vocab, d_model): by names alone where the table knows the family.
 
         Raises:
-            NotInCheckpointError: If the file has no such matrix.
+            NotInCheckpointError: As `embedding`.
         """
-        if (family := self.family) is None:
+        if (family := self.family) is None or self._coded_embeddings():
             return self.embedding.shape
         others = sorted(family.ties, key=family.unembedding.__eq__)  # the output matrix last: Marian's may be another's
         matrices = filter(None, map(self._matrix, (family.embedding, *others)))
         return next((each.shape for each in matrices), None) or self.embedding.shape
+
+    def _coded_embeddings(self) -> list[str]:
+        """The codes that stand for the embedding matrix and cannot be read."""
+        codes, family = self.unread.codes, self.family
+        wanted = family and in_file(family.embedding, codes.values(), family.base)
+        return [
+            name for name, weight in codes.items() if (weight == wanted if family else _is_vocabulary(weight))
+        ]
 
     def _matrix(self, wanted: str) -> TensorInfo | None:
         """A matrix of the file, by its name in the family's class with a head."""
@@ -444,7 +466,6 @@ class Checkpoint:
             CheckpointError: If it is stored as codes that cannot be read as numbers.
         """
         name = self.embedding.name
-        refuse_codes(self.name, [name] if name in self.unread else [])
         return self.read([name])[name]
 
     def check_ids(self, ids: tuple[int, ...], type_ids: Sequence[int] = ()) -> None:
@@ -491,6 +512,11 @@ class Checkpoint:
     @property
     def _offset_positions(self) -> bool:
         return self.config_values.get("model_type") in {"roberta", "xlm-roberta", "camembert", "mpnet"}
+
+
+def _is_vocabulary(name: str) -> bool:
+    """Whether a name is usual for a matrix that looks tokens up."""
+    return bool(re.search(r"embed|wte|shared", name)) and not re.search(NO_VOCABULARY, name)
 
 
 def _computable(tensor: torch.Tensor) -> torch.Tensor:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from inspector.analyses.compare import words
-from inspector.analyses.compare.compute_names import Spelling, base_of, match_names, names_of, packed_names
+from inspector.analyses.compare.compute_names import Spelling, base_of, match_names, names_of
 from inspector.analyses.compare.compute_streams import Stored
 from inspector.analyses.compare.compute_table import Row, count, not_finite_warnings, tables, whole
 from inspector.analyses.compare.compute_tensors import Measured, compare_tensors
@@ -153,7 +153,9 @@ def _walk(two: _Two, progress: Progress, *, values: str) -> list[Row]:
     shared, other_shared = two.shared or (None, None)
     ones, others = _stored(first), _stored(second)
     pairs = match_names(names_of(first, shared), names_of(second, other_shared), two.spelling)
-    instead = packed_names(second.unread, two.spelling), packed_names(first.unread, two.spelling)
+    instead = tuple(
+        {two.spelling(weight): name for name, weight in each.unread.codes.items()} for each in (second, first)
+    )
     both = [(ones.get(pair.name or ""), others.get(pair.other or "")) for pair in pairs]
     measured = iter(compare_tensors([(one, other) for one, other in both if one and other], progress, values=values))
     return [
@@ -163,7 +165,7 @@ def _walk(two: _Two, progress: Progress, *, values: str) -> list[Row]:
 
 
 def _stored(checkpoint: Checkpoint) -> dict[str, Stored]:
-    unread = set(checkpoint.unread)
+    unread = checkpoint.unread.codes
     return {
         tensor.name: Stored(
             checkpoint.manifest, tensor, checkpoint.quantized.get(tensor.name), unread=tensor.name in unread

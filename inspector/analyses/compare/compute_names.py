@@ -10,7 +10,6 @@ from inspector.analyses.sharing.result import Sharing
 from inspector.errors import InspectorError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.families import modern
-from inspector.models.quantized.layout import PACKED
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,16 +83,6 @@ def match_names(first: Names, second: Names, spelling: Spelling) -> list[Pair]:
     ]
     added = [Pair(back.get(name), name, "tie" if name in back else "") for name in second.held if name not in found]
     return pairs + added
-
-
-def packed_names(names: Iterable[str], spelling: Spelling) -> dict[str, str]:
-    """A weight's name, as spelled -> the packed numbers that a quantiser stores in its place."""
-    return {
-        spelling(name).removesuffix(ending) + ".weight": name
-        for name in names
-        for ending in PACKED
-        if name.endswith(ending)
-    }
 
 
 def _by_spelling(first: Sequence[str], second: Sequence[str], spelling: Spelling) -> dict[str, str]:

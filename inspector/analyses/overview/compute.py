@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from inspector.analyses.overview.compute_tensors import list_tensors
@@ -78,7 +78,7 @@ def overview(checkpoint: Checkpoint, request: OverviewRequest, *, progress: Prog
             *tokenizer_warnings,
             *(() if checkpoint.pipeline else _head_warnings(config, heads)),  # it loads no head
             *_row_warnings(tokenizer, vocab_rows),
-            *_code_warnings(checkpoint.unread),
+            *_code_warnings(checkpoint.unread.codes),
         ),
         stored=StoredTensors.of(manifest.tensors),
         config=config,
@@ -98,10 +98,10 @@ def _digests(checkpoint: Checkpoint, progress: Progress) -> dict[str, str]:
     )
 
 
-def _code_warnings(unread: Sequence[str]) -> list[str]:
+def _code_warnings(unread: Collection[str]) -> list[str]:
     if not unread:
         return []
-    return [UNKNOWN_CODES.format(names=some(unread, 1))]
+    return [UNKNOWN_CODES.format(names=some(list(unread), 1))]
 
 
 def _dtypes(kinds: Mapping[Kind, int]) -> dict[str, int]:
@@ -114,14 +114,17 @@ def _counted_by_class(checkpoint: Checkpoint) -> tuple[int, int] | None:
     Where the class ties what the file holds twice, a loader ties what is equal: those are compared.
     """
     family = checkpoint.family
-    if checkpoint.manifest.config is None or (family and not family.seq2seq_lm):
+    codes = checkpoint.unread.codes  # how many numbers they stand for, the class alone tells
+    if checkpoint.manifest.config is None or (family and not family.seq2seq_lm and not codes):
         return None
-    from inspector.models.naming import count_parameters, ties_stored
+    from inspector.models.naming import count_parameters, find_places, ties_stored
 
     if checkpoint.structure is None:
         return None
     model, places = checkpoint.structure
-    if ties_stored(model, places):
+    if codes:
+        places = find_places(model, [*checkpoint.tensors.names, *codes.values()])
+    elif ties_stored(model, places):
         try:
             model, _ = checkpoint.outline(type(model))
         except InspectorError:

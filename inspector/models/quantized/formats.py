@@ -135,6 +135,14 @@ def scaled(base: str, tensors: Tensors, manifest: Manifest) -> Codes:
     return Codes(codes.shape, "scaled", scheme, parts, options)
 
 
+def scale_weight(base: str, tensors: Tensors, manifest: Manifest) -> Codes:
+    """Read the float8 of image tools: weight and scale_weight, one for all or for each output."""
+    codes, scale = tensors[f"{base}.weight"], tensors[f"{base}.scale_weight"]
+    _check(codes.dtype in FLOAT8, math.prod(scale.shape) in (1, codes.shape[0]), scale.shape[1:] in ((), (1,)))
+    options, scheme = _scaled_grid(codes[1:3], scale[1:3], tuple(BLOCK), False)
+    return Codes(codes.shape, "scaled", scheme, {"codes": codes, "scale": scale}, options)
+
+
 @lru_cache(maxsize=SHAPES)
 def _scaled_grid(
     codes: tuple[str, tuple[int, ...]], scale: tuple[str, tuple[int, ...]], blocks: tuple[int, ...], blocks_first: bool
@@ -343,6 +351,7 @@ CONVENTIONS: dict[str, tuple[str, Convention]] = {
     ".weight_packed": (".weight", packed),
     ".SCB": (".weight", int8),
     ".scales": (".weight", mlx),
+    ".scale_weight": (".weight", scale_weight),
     "_blocks": ("", experts4),
     **dict.fromkeys(SCALES, ("", scaled)),
     ".quant_state.bitsandbytes__nf4": ("", nf4),

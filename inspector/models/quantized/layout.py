@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from inspector.errors import CheckpointError
-from inspector.models.quantized.formats import CONVENTIONS, FLOAT8, FLOATS, Codes, UnreadableError
+from inspector.models.quantized.companions import Unread, find_unread
+from inspector.models.quantized.formats import CONVENTIONS, FLOATS, Codes, UnreadableError
 from inspector.store.manifests.columns import Kind, TensorInfo, Tensors
 from inspector.store.manifests.documents import collector_paused
 from inspector.store.manifests.manifest import Manifest
 from inspector.store.readers.safetensors import contiguous_strides
 
-# What stands in the place of a ".weight" and is no number of it.
-PACKED = (".qweight", ".weight_packed", ".W_q")
 ITEMSIZES = {"float32": 4, "bfloat16": 2, "float16": 2}  # of FLOATS
 CONV1D = frozenset({"gpt2", "openai-gpt", "imagegpt", "decision_transformer"})  # keep (in, out)
 
@@ -45,7 +43,7 @@ class Layout(NamedTuple):
 
     quantized: dict[str, Quantized]  # by the weight's name
     tensors: Tensors  # each quantized weight once and as what it stands for
-    unread: tuple[str, ...]  # stored tensors of codes that nobody here can read as numbers, in file order
+    unread: Unread  # the codes that nobody here can read as numbers
 
 
 # What was found last: who opens a checkpoint prepares the questions about it, whose manifest has the server's digests.
@@ -58,8 +56,10 @@ def find_layout(manifest: Manifest) -> Layout:
     for known, layout in tuple(_KNOWN):
         if known.tensors is manifest.tensors and _says(known) == _says(manifest):
             return layout
-    found = find_quantized(manifest)
-    layout = Layout(found, logical_tensors(manifest, found), unread_codes(manifest, found))
+    claimed = find_quantized(manifest)
+    unread = find_unread(manifest.tensors, {name: each.parts for name, each in claimed.items()})
+    found = {name: each for name, each in claimed.items() if each.parts["codes"].name not in unread.codes}
+    layout = Layout(found, logical_tensors(manifest, found), unread)
     _KNOWN.append((manifest, layout))
     return layout
 
@@ -92,12 +92,19 @@ def find_quantized(manifest: Manifest) -> dict[str, Quantized]:
             codes = read(base, tensors, manifest)
         except (UnreadableError, KeyError):
             continue
+        if conv1d and _allows_two_readings(codes):
+            continue
         # Only what quantizes linear layers alone turns a Conv1D into one.
         flipped = codes.flipped or (conv1d and codes.kind != "scaled")
         shape, kind, scheme, parts, options, *_ = codes
         weight = base + instead
         found[weight] = Quantized(weight, shape, dtype or _dtype(codes), kind, scheme, parts, options, flipped)
     return found
+
+
+def _allows_two_readings(codes: Codes) -> bool:
+    """Whether a square matrix (in, out) has one scale for each of its inputs, or of its outputs."""
+    return codes.kind == "scaled" and codes.parts["scale"].shape == codes.shape[:1] == codes.shape[1:]
 
 
 def logical_tensors(manifest: Manifest, found: Mapping[str, Quantized]) -> Tensors:
@@ -131,47 +138,26 @@ def _parts(found: Mapping[str, Quantized]) -> set[str]:
     return {part.name for each in found.values() for part in each.parts.values()}
 
 
-def unread_codes(manifest: Manifest, found: Mapping[str, Quantized]) -> tuple[str, ...]:
-    """The stored tensors of codes that nobody here can read as numbers, in file order.
-
-    Args:
-        manifest: Of the checkpoint.
-        found: The weights whose codes can be read.
-    """
-    tensors, parts = manifest.tensors, _parts(found)
-    rest = (each for each in zip(tensors.names, tensors.places, strict=True) if each[0] not in parts)
-    kinds = ((name, tensors.kinds[place]) for name, place in rest)
-    return tuple(name for name, kind in kinds if len(kind.shape) > 1 and holds_codes(name, kind.dtype, tensors.ordered))
-
-
-def holds_codes(name: str, dtype: str, ordered: Sequence[str]) -> bool:
-    """Whether a tensor holds codes that nobody read, by its name among all in order."""
-    if name.endswith(PACKED):
-        return True
-    if name.endswith("_blocks") and dtype == "uint8":  # of gpt-oss
-        return True
-    if name.endswith(".weight") and not dtype.startswith(("float", "bfloat")):
-        return True
-    if dtype not in FLOAT8:
-        return False
-    place = bisect_left(ordered, f"{name}_scale")
-    return place < len(ordered) and ordered[place].startswith(f"{name}_scale")
-
-
-def refuse_codes(name: str, unread: Sequence[str]) -> None:
+def refuse_codes(name: str, unread: Unread, wanted: Collection[str] | None = None) -> None:
     """Compute nothing from codes as if they were numbers.
 
     Args:
-        unread: Its tensors that would be used and cannot be read.
+        wanted: The tensors that would be used; None: all.
 
     Raises:
-        CheckpointError: If there are any.
+        CheckpointError: If any of them are codes that cannot be read.
     """
-    if unread:
-        raise CheckpointError(
-            f"{name} stores {unread[0]} in a quantized format that this tool does not support: only its headers are "
-            "shown; use a copy in float32, bfloat16 or float16."
-        )
+    if codes := next((each for each in unread.codes if wanted is None or each in wanted), None):
+        raise CheckpointError(codes_refusal(name, unread, codes))
+
+
+def codes_refusal(name: str, unread: Unread, codes: str) -> str:
+    """What to say instead of computing from stored codes."""
+    beside = next((f" (with {each} beside it)" for each, owner in unread.beside.items() if owner == codes), "")
+    return (
+        f"{name} stores {codes}{beside} in a quantized format that this tool does not support: only its headers "
+        "are shown; use a copy in float32, bfloat16 or float16."
+    )
 
 
 def refuse_many_numbers(name: str, found: Mapping[str, Quantized], allowed: int) -> None:

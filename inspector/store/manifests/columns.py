@@ -40,8 +40,7 @@ BUFFERS = (
     ".embeddings.token_type_ids",
     ".e_score_correction_bias",  # DeepSeek-V3's: set from how often experts are chosen, without a gradient
 )
-
-
+NARROW = frozenset({"int8", "uint8", "int16", "uint16", "int32", "uint32"})  # whole numbers that codes are kept in
 MAY_BE_BUFFERS = (*BUFFERS, ".attn.bias")
 
 
