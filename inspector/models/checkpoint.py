@@ -22,7 +22,7 @@ from inspector.models.quantized.layout import (
 )
 from inspector.results.checkpoint import HEADS, LANGUAGE_HEADS
 from inspector.settings import Settings
-from inspector.store.manifests.columns import TensorInfo, Tensors
+from inspector.store.manifests.columns import NARROW, TensorInfo, Tensors
 from inspector.store.manifests.documents import collector_paused
 from inspector.store.manifests.findings import GAPS
 from inspector.store.manifests.manifest import Manifest
@@ -123,8 +123,25 @@ class Checkpoint:
 
     @cached_property
     def unread(self) -> Unread:
-        """Stored tensors of codes that cannot be read as numbers."""
-        return self._layout.unread
+        """Stored tensors of codes that cannot be read as numbers: by their names, or by their places in a class."""
+        codes, beside = self._layout.unread
+        known = self.quantized.keys() | codes.keys() | beside.keys()
+        narrow = [tensor.name for tensor in self.tensors if tensor.dtype in NARROW and tensor.name not in known]
+        return Unread({**codes, **self._in_place_of_weights(narrow)}, beside) if narrow else self._layout.unread
+
+    def _in_place_of_weights(self, names: list[str]) -> dict[str, str]:
+        """Those of some tensors that the class of config.json has a parameter for."""
+        from inspector.models.build import checked_hollow, own_class
+        from inspector.models.naming import find_places
+
+        try:
+            shapes = [tensor.shape for tensor in self.tensors]
+            model = checked_hollow(own_class(self.config), self.config, shapes, name=self.name)
+        except InspectorError:
+            return {}
+        parameters = dict(model.named_parameters(remove_duplicate=False)).keys()
+        filled = find_places(model, names).filled
+        return {name: name for name, places in filled.items() if not parameters.isdisjoint(places)}
 
     @cached_property
     def tensors(self) -> Tensors:
@@ -358,9 +375,7 @@ class Checkpoint:
         """The codes that stand for the embedding matrix and cannot be read."""
         codes, family = self.unread.codes, self.family
         wanted = family and in_file(family.embedding, codes.values(), family.base)
-        return [
-            name for name, weight in codes.items() if (weight == wanted if family else _is_vocabulary(weight))
-        ]
+        return [name for name, weight in codes.items() if (weight == wanted if family else _is_vocabulary(weight))]
 
     def _matrix(self, wanted: str) -> TensorInfo | None:
         """A matrix of the file, by its name in the family's class with a head."""
@@ -447,7 +462,7 @@ class Checkpoint:
         from inspector.models.names import unexpected_keys
 
         ahead = self.prediction(model)
-        known = frozenset(ahead.names if ahead else ())
+        known = {*(ahead.names if ahead else ()), *self.unread.beside}
         return [name for name in unexpected_keys(model, self.places(model).unused) if name not in known]
 
     def _first_matrix(self, matrices: list[TensorInfo]) -> TensorInfo:

@@ -213,7 +213,7 @@ def _warnings(config: dict[str, Any], dropped: set[str]) -> tuple[str, ...]:
     for key in sorted(QUANTIZED & config.keys())[-1:]:
         warnings.append(
             f"config.json declares quantized weights ({key}): tensors are listed as they are stored, and dequantized "
-            "when they are read."
+            "when they are read, if their format is supported."
         )
     rest = sorted(key for key in dropped - {"auto_map", *QUANTIZED} if not key.startswith("_"))
     if rest:

@@ -10,7 +10,7 @@ from typing import Any
 
 from inspector.errors import CheckpointError
 from inspector.store.configs import MAX_LABELS
-from inspector.store.manifests.columns import Tensors
+from inspector.store.manifests.columns import NARROW, Tensors
 from inspector.store.prediction import BLOCK, declared_layers, layers_past
 from inspector.text import shape_text
 
@@ -102,10 +102,11 @@ def _configs(config: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _refuse_absent_dimensions(config: dict[str, Any], tensors: Tensors) -> None:
     dimensions = _dimensions(tensors)
+    packed = any(kind.dtype in NARROW and len(kind.shape) > 1 for kind in tensors.kinds)  # rows may show in no shape
     for key in OCCURS:
         size = config.get(key)
         if type(size) is int and size not in dimensions:
-            if key == "vocab_size" and forgotten_resize(config, tensors):
+            if key == "vocab_size" and (packed or forgotten_resize(config, tensors)):
                 continue
             largest = max((t for t in tensors if len(t.shape) == 2), key=lambda t: t.nbytes, default=None)
             there = f"; its largest matrix is {shape_text(largest.shape)}" if largest else ""

@@ -16,7 +16,7 @@ from inspector.analyses.overview.result_tensors import StoredTensors
 from inspector.errors import CheckpointError
 from inspector.models.checkpoint import Checkpoint, prepare
 from inspector.models.quantized.formats import CONVENTIONS
-from inspector.models.quantized.layout import find_layout, find_quantized, holds_codes
+from inspector.models.quantized.layout import find_layout, find_quantized
 from inspector.store.manifests.columns import (
     Tensors,
     count_by_dtype,
@@ -92,11 +92,8 @@ def test_few_passes_find_what_each_tensor_says(checkpoint):
         for logical, each in zip(stands_for, tensors, strict=True)
         if each.name in first or each.name not in parts
     ]
-    names = sorted(each.name for each in tensors)
-    assert list(checkpoint.unread) == [
-        each.name
-        for each in tensors
-        if each.name not in parts and len(each.shape) > 1 and holds_codes(each.name, each.dtype, names)
+    assert list(checkpoint.unread.codes) == [
+        each.name for each in tensors if each.name not in parts and f"{each.name}_scale_x" in tensors.numbers
     ]
 
     layers = {(each.name[: match.start(1)], match[1]) for each in tensors if (match := BLOCK.search(each.name))}

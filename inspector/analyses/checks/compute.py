@@ -17,8 +17,8 @@ from inspector.analyses.checks.compute_numbers import (
     check_numbers,
     check_scales,
     check_zero_tensors,
+    stored_as_codes,
     stored_scales,
-    weights_of_parts,
 )
 from inspector.analyses.checks.compute_padding import PADDING, check_padding
 from inspector.analyses.checks.compute_parts import not_read, nothing_to_check
@@ -90,7 +90,7 @@ def _by_headers(checkpoint: Checkpoint, progress: Progress) -> tuple[Check, ...]
     found = (
         check_shapes(checkpoint, built),
         check_weights(checkpoint, built),
-        check_left_over(built),
+        check_left_over(checkpoint, built),
         check_ties(checkpoint, shared),
         check_dtypes(checkpoint),
         check_pickles(checkpoint.manifest),
@@ -113,13 +113,13 @@ def _by_numbers(checkpoint: Checkpoint, values: str, progress: Progress) -> tupl
     manifest, quantized = checkpoint.manifest, checkpoint.quantized
     scales = [manifest.by_name[name] for name in stored_scales(quantized)]
     census = take_census(manifest, progress, sample=values == "sample", scales=scales)
-    siblings = find_siblings(census, weights_of_parts(quantized))
+    siblings = find_siblings(census, stored_as_codes(checkpoint))
     progress(None, "Checking the vocabulary")
     checks = (
-        check_numbers(census, quantized),
+        check_numbers(census, checkpoint),
         check_zero_tensors(census, checkpoint),
         check_magnitudes(siblings, whole=values == "all"),
-        check_scales(census, quantized),
+        check_scales(census, checkpoint),
         *check_vocabulary(checkpoint, progress),
         check_padding(checkpoint),
     )

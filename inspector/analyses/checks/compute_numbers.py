@@ -13,6 +13,7 @@ from inspector.analyses.checks import words_numbers as words
 from inspector.analyses.checks.compute_census import Census
 from inspector.analyses.checks.compute_parts import at_least, conclude
 from inspector.analyses.checks.result import Check, Evidence, Severity
+from inspector.analyses.checks.words import CHECK_A_COPY
 from inspector.errors import InspectorError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.names import FORMER_BUFFERS
@@ -32,9 +33,11 @@ FEW_ROWS = 8  # of a quantized weight that is sampled
 MOST_ROWS = 1 << 10  # of a quantized weight that are dequantized at once
 
 
-def check_numbers(census: Sequence[Census], quantized: Mapping[str, Quantized]) -> Check:
-    """No number of any tensor is NaN or infinite."""
-    weights = weights_of_parts(quantized)
+def check_numbers(census: Sequence[Census], checkpoint: Checkpoint) -> Check:
+    """No number of any tensor is NaN or infinite; what is stored as codes that cannot be read is no number."""
+    weights = weights_of_parts(checkpoint.quantized)
+    codes = checkpoint.unread.codes
+    census = [each for each in census if each.tensor.name not in codes]
     evidence = []
     for each in census:
         name = each.tensor.name
@@ -48,7 +51,7 @@ def check_numbers(census: Sequence[Census], quantized: Mapping[str, Quantized]) 
     bad = at_least("critical", evidence)
     numbers, read = sum(each.numbers for each in census), sum(each.read for each in census)
     if not bad:
-        return conclude(NUMBERS, evidence, words.all_finite(read, numbers, len(census)))
+        return conclude(NUMBERS, evidence, words.all_finite(read, numbers, len(census), unread=len(codes)))
     tensors, count = len({each.subject for each in bad}), sum(each.count or 0 for each in bad)
     quantizing = all(each.subject in weights for each in bad)
     return conclude(
@@ -61,7 +64,7 @@ def check_numbers(census: Sequence[Census], quantized: Mapping[str, Quantized]) 
 
 def check_zero_tensors(census: Sequence[Census], checkpoint: Checkpoint) -> Check:
     """No weight matrix is zero all over; codes count as what they stand for."""
-    parts = weights_of_parts(checkpoint.quantized)
+    parts = stored_as_codes(checkpoint)
     whole = all(each.read == each.numbers for each in census)
     found = [
         (each.tensor.name, each.numbers, words.zero_tensor(each.tensor.shape, each.read, each.numbers))
@@ -97,11 +100,11 @@ def stored_scales(quantized: Mapping[str, Quantized]) -> dict[str, Quantized]:
     return {part.name: each for part, each in parts if part is not None and part.dtype in SIGNED}
 
 
-def check_scales(census: Sequence[Census], quantized: Mapping[str, Quantized]) -> Check:
+def check_scales(census: Sequence[Census], checkpoint: Checkpoint) -> Check:
     """No scale of a quantized weight is 0 or negative."""
-    scales = stored_scales(quantized)
+    scales = stored_scales(checkpoint.quantized)
     if not scales:
-        return conclude(SCALES, (), words.NO_SCALES)
+        return conclude(SCALES, (), words.UNREAD_SCALES if checkpoint.unread.codes else words.NO_SCALES)
     found = [each for each in census if each.tensor.name in scales]
     evidence = []
     for each in found:
@@ -168,9 +171,15 @@ def weights_of_parts(quantized: Mapping[str, Quantized]) -> dict[str, str]:
     return {part.name: name for name, each in quantized.items() for part in each.parts.values()}
 
 
+def stored_as_codes(checkpoint: Checkpoint) -> frozenset[str]:
+    """The stored tensors that are no plain numbers: codes, read or not, and what belongs to them."""
+    unread = checkpoint.unread
+    return frozenset().union(weights_of_parts(checkpoint.quantized), unread.codes, unread.beside)
+
+
 def check_dtypes(checkpoint: Checkpoint) -> Check:
     """All weights are kept in one floating type; codes and their scales have types of their own."""
-    parts = weights_of_parts(checkpoint.quantized)
+    parts, codes = stored_as_codes(checkpoint), checkpoint.unread.codes
     by_dtype: defaultdict[str, list[TensorInfo]] = defaultdict(list)
     for tensor in checkpoint.manifest.tensors:
         if not is_table(tensor) and tensor.name not in parts:
@@ -185,6 +194,11 @@ def check_dtypes(checkpoint: Checkpoint) -> Check:
         ways[each.scheme].append(each.info)
     evidence = [_kept(by_dtype[dtype], dtype, *_judge_dtype(dtype, floats)) for dtype in order]
     evidence += [_kept(weights, way, "codes", "note") for way, weights in ways.items()]
+    if codes:
+        stored = [checkpoint.manifest.by_name[name] for name in codes]
+        evidence.append(_kept(stored, words.NOT_READ_HERE, "codes", "minor"))
+        said = words.unread(len(codes), *stored[0][:2], checkpoint.unread.companion(stored[0].name))
+        return conclude(DTYPES, evidence, said, CHECK_A_COPY)
     if not at_least("minor", evidence):
         return conclude(DTYPES, evidence, words.kept_as(order, {way: len(each) for way, each in ways.items()}))
     return conclude(DTYPES, evidence, words.mixed(floats), words.ONE_DTYPE)

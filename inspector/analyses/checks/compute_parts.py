@@ -42,9 +42,9 @@ def not_read(name: str) -> Check:
     return Check(name, "ok", "note", words.NOT_CHECKED.format(words.NO_NUMBERS), "", False, 0, ())
 
 
-def not_checked(name: str, why: str) -> Check:
-    """A check that a defect keeps from being made: another check says which."""
-    return Check(name, "warn", "minor", words.NOT_CHECKED.format(why), words.CHECK_AGAIN, False, 0, ())
+def not_checked(name: str, why: str, next_step: str = words.CHECK_AGAIN) -> Check:
+    """A check that a defect keeps from being made, which another check says, or codes that nobody here can read."""
+    return Check(name, "warn", "minor", words.NOT_CHECKED.format(why), next_step, False, 0, ())
 
 
 def at_least(severity: str, evidence: Iterable[Evidence]) -> list[Evidence]:

@@ -12,6 +12,7 @@ from transformers import PreTrainedModel
 from inspector.analyses.checks import words_structure as words
 from inspector.analyses.checks.compute_parts import at_least, conclude, not_checked, nothing_to_check
 from inspector.analyses.checks.result import Check, Evidence, Severity
+from inspector.analyses.checks.words import CHECK_A_COPY
 from inspector.analyses.sharing.result import SharedGroup, Sharing
 from inspector.errors import InspectorError
 from inspector.models.build import SPARE_MODULES, build_config, hollow_model, own_class
@@ -19,6 +20,7 @@ from inspector.models.checkpoint import Checkpoint
 from inspector.models.naming import find_places
 from inspector.models.pipeline import Pipeline
 from inspector.models.prediction import Prediction
+from inspector.models.quantized.layout import describe_codes
 from inspector.store.manifests.findings import ABSENT, NO_SUCH_TENSOR, UNLISTED, UNREAD
 from inspector.store.names import MODULES
 from inspector.store.sizes import size_warnings
@@ -93,6 +95,8 @@ def check_shapes(checkpoint: Checkpoint, built: Built | str) -> Check:
     if config is None:
         evidence = [Evidence("config.json", "missing", "minor", None, f"{words.NO_CONFIG}.")]
         return conclude(SHAPES, evidence, words.no_config(), words.OWN_CONFIG)
+    if checkpoint.unread.codes and isinstance(built, str):
+        return _not_built(checkpoint, SHAPES, built)
     evidence = [
         Evidence("config.json", "fewer layers than the weights", "minor", None, warning)
         for warning in size_warnings(config, tensors)
@@ -113,7 +117,7 @@ def check_shapes(checkpoint: Checkpoint, built: Built | str) -> Check:
 def check_weights(checkpoint: Checkpoint, built: Built | str) -> Check:
     """Every parameter of the class is in the file; a loader would make up the others."""
     if isinstance(built, str):
-        return not_checked(WEIGHTS, built)
+        return _not_built(checkpoint, WEIGHTS, built)
     lacking = [_missing(name, built) for name in built.missing if not name.endswith(SPARE_MODULES)]
     evidence = lacking + [
         Evidence(head, "head in the file", "none", None, words.head_there(head))
@@ -148,15 +152,19 @@ def _where_they_are(checkpoint: Checkpoint, built: Built) -> str:
     return words.ADD_THE_SHARD if manifest.found(ABSENT) else words.TAKE_ITS_FILE
 
 
-def check_left_over(built: Built | str) -> Check:
-    """Every tensor of the file has a place in the class."""
+def check_left_over(checkpoint: Checkpoint, built: Built | str) -> Check:
+    """Every tensor of the file has a place in the class, or belongs to quantized weights."""
     if isinstance(built, str):
-        return not_checked(LEFT_OVER, built)
+        return _not_built(checkpoint, LEFT_OVER, built)
     severity: Severity = "minor" if built.declared and not built.unused_head else "note"
     detail = words.NEVER_LOADED.format(built=built.model_class)
     evidence = [Evidence(name, "no place in the class", severity, None, detail) for name in built.left_over]
     said = words.left_over(
-        built.model_class, len(evidence), "".join(built.left_over[:1]), ahead=built.ahead is not None
+        built.model_class,
+        len(evidence),
+        "".join(built.left_over[:1]),
+        ahead=built.ahead is not None,
+        beside=len(checkpoint.unread.beside),
     )
     if ahead := built.ahead:
         why = words.ahead(built.model_class, ahead.names, ahead.layers, key=ahead.key, count=ahead.count)
@@ -168,7 +176,7 @@ def check_left_over(built: Built | str) -> Check:
 def check_ties(checkpoint: Checkpoint, sharing: Sharing | str) -> Check:
     """What is declared to be one tensor is one, in the file and in memory."""
     if isinstance(sharing, str):
-        return not_checked(TIES, sharing)
+        return _not_built(checkpoint, TIES, sharing)
     rows = _vocabulary_rows(checkpoint)
     evidence = [_tie_evidence(group, rows) for group in sharing.groups]
     if not evidence:
@@ -180,6 +188,13 @@ def check_ties(checkpoint: Checkpoint, sharing: Sharing | str) -> Check:
         return conclude(TIES, evidence, words.TIED_APART.format(subject=odd[0].subject), words.TIE_THEM)
     tied = sum(group.verdict == "tied" for group in sharing.groups)
     return conclude(TIES, evidence, words.tied(tied, len(evidence) - tied))
+
+
+def _not_built(checkpoint: Checkpoint, name: str, why: str) -> Check:
+    """A check of a class that cannot be built: there is something to fix, or codes that cannot be read."""
+    if codes := next(iter(checkpoint.unread.codes), None):
+        return not_checked(name, f"{describe_codes(checkpoint.name, checkpoint.unread, codes)}.", CHECK_A_COPY)
+    return not_checked(name, why)
 
 
 def _tie_evidence(group: SharedGroup, rows: int | None) -> Evidence:

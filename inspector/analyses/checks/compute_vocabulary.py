@@ -9,6 +9,7 @@ import pandas as pd
 from inspector.analyses.checks import words_vocabulary as words
 from inspector.analyses.checks.compute_parts import at_least, conclude, not_checked, nothing_to_check
 from inspector.analyses.checks.result import Check, Evidence, Severity
+from inspector.analyses.checks.words import CHECK_A_COPY, CHECK_AGAIN
 from inspector.analyses.embeddings.result import Embeddings
 from inspector.analyses.embeddings.result_health import EqualRows, Health
 from inspector.catalog import answer
@@ -34,7 +35,8 @@ def check_vocabulary(checkpoint: Checkpoint, progress: Progress) -> tuple[Check,
         matrix = checkpoint.embedding_matrix()
         has_tokenizer = checkpoint.tokens is not None
     except NotInCheckpointError as error:
-        return _all_unchecked(str(error))
+        step = CHECK_A_COPY if checkpoint.unread.codes else CHECK_AGAIN
+        return tuple(not_checked(name, str(error), step) for name in VOCABULARY)
     except InspectorError as error:
         broken = [Evidence("tokenizer", "cannot be read", "critical", None, str(error))]
         first = conclude(ROWS, broken, str(error), words.TOKENIZER_AGAIN)

@@ -17,6 +17,7 @@ NOTHING = "Nothing to check: {}"
 NOT_CHECKED = "Not checked: {}"
 NO_MODEL = "an adapter has no model of its own."
 NO_NUMBERS = "no numbers were read."
+CHECK_A_COPY = "Check a copy of the weights in float32, bfloat16 or float16."
 CHECK_AGAIN = "Fix the problem above, then check again."
 PIPELINE = (
     "If a check fails, the command exits with status 1, which stops a pipeline. With --baseline, only problems that "

@@ -25,6 +25,8 @@ SCALES_STEP = (
     "Compare the file's digest with the source and copy the file again. If the source has the zeros, too, look at the "
     "weights before they were quantized: a block may be all zeros, or too small for the scale's type."
 )
+UNREAD_SCALES = "The scales of the quantized weights are in a format that is not supported, so they were not checked."
+NOT_READ_HERE = "quantized in a format that is not supported"
 ONLY_TABLES = "The files contain only constant tables and no weights."
 ONE_DTYPE = "If this is not intended, load the model with one dtype and save it again."
 
@@ -37,12 +39,23 @@ def not_finite(count: int, what: str, read: int, numbers: int, *, first: Sequenc
     return f"{count:,} of {read:,} {of} are {what}{where}."
 
 
-def all_finite(read: int, numbers: int, tensors: int) -> str:
-    """Nothing that was read is NaN or infinite."""
+def all_finite(read: int, numbers: int, tensors: int, *, unread: int) -> str:
+    """Nothing that was read is NaN or infinite; `unread` tensors are codes that cannot be read."""
     of = f"{numbers:,} numbers of {plural(tensors, 'tensor')}"
+    rest = f" {plural(unread, 'tensor')} of quantized weights could not be read." if unread else ""
     if read == numbers:
-        return f"All {of} were read, and every weight is finite."
-    return f"A sample of {read:,} of the {of} was read, and every number in it is finite."
+        return f"All {of} were read, and {'every one' if unread else 'every weight'} is finite.{rest}"
+    return f"A sample of {read:,} of the {of} was read, and every number in it is finite.{rest}"
+
+
+def unread(count: int, first: str, dtype: str, beside: str) -> str:
+    """Some weights are stored as codes that nobody here can read; `beside`: a tensor that belongs to the first."""
+    weights = plural(count, "weight is", "weights are")
+    scales = f", with {beside} beside it" if beside else ""
+    return (
+        f"{weights} quantized in a format that this tool does not support, so nothing is computed from them "
+        f"{such_as(count, f'{first}, {dtype}{scales}')}."
+    )
 
 
 def some_not_finite(tensors: int, first: str, count: int, read: int) -> str:

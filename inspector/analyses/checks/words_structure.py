@@ -92,10 +92,16 @@ def unused_head(named: str, lacking: int) -> str:
     return f"{said}: the file lacks {plural(lacking, 'tensor')} of that class, and nothing uses them."
 
 
-def left_over(built: str, count: int, first: str, *, ahead: bool) -> str:
-    """Which tensors have no place in the class; `ahead`: others predict several tokens ahead."""
+def left_over(built: str, count: int, first: str, *, ahead: bool, beside: int) -> str:
+    """Which tensors have no place in the class.
+
+    Args:
+        ahead: Others predict several tokens ahead.
+        beside: How many belong to quantized weights.
+    """
     if not count:
-        return f"{built} has a place for every {'other ' if ahead else ''}tensor."
+        scales = f", except for {plural(beside, 'tensor')} that belong to quantized weights" if beside else ""
+        return f"{built} has a place for every {'other ' if ahead else ''}tensor{scales}."
     tensors = plural(count, "tensor")
     return f"The file has {tensors} {such_as(count, first)} that {built} has no place for and never uses."
 

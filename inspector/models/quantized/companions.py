@@ -7,7 +7,6 @@ a float8, with a companion (the same prefix, another last part, fewer numbers) a
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,7 +21,8 @@ SCALING = re.compile(r"scale|scb|absmax|amax|zero|quant|codebook|centroid|lut", 
 # About what goes into a module and comes out: beside codes that can be read, it changes no weight.
 ACTIVATIONS = re.compile(r"(^|[._])(input|output|activations?|act|[qkv]_scale)([._]|$)", re.IGNORECASE)
 NO_COMPANIONS = ("bias", "num_batches_tracked")  # ends of names that any module may have
-MOST_OWNERS = 64  # codes of one prefix that a tensor is compared with; a module has a few
+MOST_OWNERS = 8  # codes of one prefix that a tensor is compared with; a module has a few
+MOST_CUTS = 4  # beginnings of a name, up to an underscore, that are compared
 
 
 class Unread(NamedTuple):
@@ -30,6 +30,10 @@ class Unread(NamedTuple):
 
     codes: Mapping[str, str]  # stored codes -> the weight that they stand for, in file order
     beside: Mapping[str, str]  # what is stored beside codes, read or not, and is no weight -> those codes
+
+    def companion(self, codes: str) -> str:
+        """The first tensor beside some codes; "" if there is none."""
+        return next((name for name, owner in self.beside.items() if owner == codes), "")
 
 
 class Part(NamedTuple):
@@ -64,14 +68,17 @@ def find_unread(tensors: Tensors, found: Mapping[str, Mapping[str, TensorInfo]])
         return Unread({}, {})
     weights = {parts["codes"].name: name for name, parts in found.items()}
     parts = {part.name for parts in found.values() for part in parts.values()}
-    every = [
-        Part(name, tensors.kinds[place], name in weights)
-        for name, place in zip(tensors.names, tensors.places, strict=True)
+    rest = [
+        Part(name, tensors.kinds[place])
+        for number, (name, place) in enumerate(zip(tensors.names, tensors.places, strict=True))
+        if name not in parts and number not in tensors.buffers
     ]
-    rest = [each for number, each in enumerate(every) if each.name not in parts and number not in tensors.buffers]
-    codes = [each for each in every if each.read] + [each for each in rest if may_be_codes(each)]
+    codes = [each for each in rest if may_be_codes(each)]
+    others = [each for each in rest if not each.name.endswith(NO_COMPANIONS)]
+    if not codes and not any(SCALING.search(each.name) for each in others):  # as in most files: all is known
+        return Unread({}, {})
+    codes += [Part(name, tensors.kinds[tensors.places[tensors.numbers[name]]], read=True) for name in weights]
     near = _Near(codes)
-    others = (each for each in rest if not each.name.endswith(NO_COMPANIONS))
     owners = {each.name: owners for each in others if (owners := near.owners(each))}
     companions: defaultdict[str, list[Part]] = defaultdict(list)
     for each in rest:
@@ -80,12 +87,13 @@ def find_unread(tensors: Tensors, found: Mapping[str, Mapping[str, TensorInfo]])
     unread = {each.name for each in codes if each.name not in owners and is_unread(each, companions[each.name])}
     beside = {name: each[0].name for name, each in owners.items()}
     beside |= {part.name: name for name in unread & weights.keys() for part in found[weights[name]].values()}
+    stand_for = {
+        each.name: weights.get(each.name) or stands_for(each, companions[each.name])
+        for each in codes
+        if each.name in unread
+    }
     return Unread(
-        {
-            each.name: weights.get(each.name) or stands_for(each, companions[each.name])
-            for each in every
-            if each.name in unread
-        },
+        {name: stand_for[name] for name in sorted(stand_for, key=tensors.numbers.__getitem__)},
         {name: owner for name, owner in beside.items() if name not in unread},
     )
 
@@ -97,22 +105,24 @@ class _Near:
         self._named = {each.name: each for each in codes}
         self._under: defaultdict[str, list[Part]] = defaultdict(list)
         for each in self._named.values():
-            self._under[each.split[0]].append(each)
+            for beginning in (each.split[0], each.name, each.name.rpartition("_")[0]):
+                self._under[beginning].append(each)
 
     def owners(self, other: Part) -> list[Part]:
         """The codes whose name is most like that of a tensor that belongs to them; none if it belongs to none."""
         found = [each for each in self._near(other) if is_companion(each, other)]
         if len(found) < 2:
             return found
-        alike = [len(os.path.commonprefix([each.name, other.name])) for each in found]
+        alike = [_length_in_common(each.name, other.name) for each in found]
         return [each for each, length in zip(found, alike, strict=True) if length == max(alike)]
 
     def _near(self, other: Part) -> Iterator[Part]:
-        prefix, _ = other.split
-        if prefix in self._named:  # X.weight.absmax
-            yield self._named[prefix]
-        for under in (prefix, prefix.rpartition(".")[0]):  # X.scale, X.quantizer.scale
-            yield from self._under.get(under, ())[:MOST_OWNERS]
+        prefix, last = other.split
+        cuts = [place for place, letter in enumerate(last) if letter == "_"][-MOST_CUTS:]
+        beginnings = {other.name[: len(other.name) - len(last) + cut] for cut in cuts}  # X_scale
+        beginnings |= {prefix, prefix.rpartition(".")[0]}  # X.scale, X.weight.absmax, X.quantizer.scale
+        found = (each for beginning in beginnings for each in self._under.get(beginning, ())[:MOST_OWNERS])
+        yield from {each.name: each for each in found}.values()
 
 
 def may_be_coded(dtype: str) -> bool:
@@ -137,11 +147,11 @@ def is_companion(codes: Part, other: Part) -> bool:
     if may_be_codes(other) and other.kind.nbytes >= codes.kind.nbytes:
         return False
     prefix, last = codes.split
-    rest = other.name.removeprefix(f"{prefix}.")
-    if SCALING.search(rest) or _is_derived(last, rest):
-        return True
+    rest = other.name[len(prefix) :].lstrip("._")
+    if SCALING.search(rest) or codes.read:
+        return bool(SCALING.search(rest))
     alone = last == WEIGHT or (codes.kind.dtype in NARROW and not may_be_codes(other))
-    return alone and not codes.read and "." not in rest
+    return _is_derived(last, rest) or (alone and other.split[0] == prefix)
 
 
 def _is_derived(last: str, other: str) -> bool:
@@ -150,24 +160,30 @@ def _is_derived(last: str, other: str) -> bool:
     return other.startswith((f"{last}_", f"{last}.", f"{stem}_"))
 
 
+def _length_in_common(one: str, other: str) -> int:
+    return next((place for place, pair in enumerate(zip(one, other, strict=False)) if len(set(pair)) > 1), len(one))
+
+
 def is_unread(codes: Part, companions: Iterable[Part]) -> bool:
     """Whether nobody can read codes, or not all that belongs to them."""
     if codes.read:
-        return any(not ACTIVATIONS.search(each.name.removeprefix(codes.split[0])) for each in companions)
+        return not all(ACTIVATIONS.search(each.name.removeprefix(codes.split[0])) for each in companions)
     if codes.kind.dtype in FLOAT8:  # without a scale, it is a number
-        return any(each.kind.dtype != codes.kind.dtype and each.kind.dtype != "int64" for each in companions)
+        return any(each.kind.dtype not in (codes.kind.dtype, "int64") for each in companions)
     return codes.name.endswith(PACKED) or bool(companions)
 
 
 def stands_for(codes: Part, companions: Iterable[Part]) -> str:
-    """The name of the weight that codes stand for: what their name has in common with those of their companions.
+    """The name of the weight that codes stand for.
 
     X.weight for X.qweight beside X.scales, X.down_proj for X.down_proj_packed beside X.down_proj_scale.
     """
     prefix, last = codes.split
-    others = [each.name.removeprefix(f"{prefix}.") for each in companions]
-    stem = last.rpartition("_")[0]
-    if last == WEIGHT or codes.kind.dtype in FLOAT8 or any(other.startswith((f"{last}_", f"{last}.")) for other in others):
+    if codes.kind.dtype in FLOAT8 or last == WEIGHT:
         return codes.name
-    own = stem and (stem == WEIGHT or last == f"{stem}_blocks" or any(other.startswith(f"{stem}_") for other in others))
-    return ".".join(filter(None, [prefix, stem if own else WEIGHT]))
+    if prefix.endswith(f".{WEIGHT}"):  # X.weight._data
+        return prefix
+    others = [each.name.removeprefix(f"{prefix}.") for each in companions]
+    own = [part for part in (last, last.rpartition("_")[0]) if len(part) > 1]  # "q_weight" beside "q_scale" is of no q
+    alike = (part for part in own if any(other.startswith((f"{part}_", f"{part}.")) for other in others))
+    return ".".join(filter(None, [prefix, next(alike, WEIGHT).strip("_")]))

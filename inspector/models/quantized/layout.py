@@ -153,11 +153,17 @@ def refuse_codes(name: str, unread: Unread, wanted: Collection[str] | None = Non
 
 def codes_refusal(name: str, unread: Unread, codes: str) -> str:
     """What to say instead of computing from stored codes."""
-    beside = next((f" (with {each} beside it)" for each, owner in unread.beside.items() if owner == codes), "")
     return (
-        f"{name} stores {codes}{beside} in a quantized format that this tool does not support: only its headers "
-        "are shown; use a copy in float32, bfloat16 or float16."
+        f"{describe_codes(name, unread, codes)}: only its headers are shown; use a copy in float32, bfloat16 or "
+        "float16."
     )
+
+
+def describe_codes(name: str, unread: Unread, codes: str) -> str:
+    """Which codes cannot be read, and what is beside them."""
+    companion = unread.companion(codes)
+    beside = f" (with {companion} beside it)" if companion else ""
+    return f"{name} stores {codes}{beside} in a quantized format that this tool does not support"
 
 
 def refuse_many_numbers(name: str, found: Mapping[str, Quantized], allowed: int) -> None:
