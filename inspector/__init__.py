@@ -13,8 +13,10 @@ if TYPE_CHECKING:  # editors and type checkers follow these; __getattr__ imports
     from inspector.api import Checkpoint as Checkpoint
     from inspector.api import open as open  # noqa: A004
     from inspector.api import wrap as wrap
+    from inspector.errors import InspectorError as InspectorError
 
 __version__ = "0.1.0"
+__all__ = ["open", "wrap"]
 
 # Imported when first asked for.
 LIBRARY = {
@@ -22,6 +24,7 @@ LIBRARY = {
     "wrap": "inspector.api",
     "Checkpoint": "inspector.api",
     "Answer": "inspector.api",
+    "InspectorError": "inspector.errors",
     "find_sharing": "inspector.analyses.sharing.compute",
 }
 

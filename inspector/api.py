@@ -11,8 +11,10 @@ Every command-line verb is a method with the same options. The work runs in this
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from difflib import get_close_matches
 from functools import cached_property, partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -22,10 +24,10 @@ from typing import TYPE_CHECKING, Any
 from weakref import finalize
 
 from inspector.catalog import CATALOG, Analysis, answer, request_of
-from inspector.errors import InspectorError, NotInCheckpointError
+from inspector.errors import InspectorError, NotInCheckpointError, RequestError
 from inspector.questions import Questions
 from inspector.report.content import Block, Context, Drawn, Section, Setting
-from inspector.request import Request
+from inspector.request import Request, defaults, options
 from inspector.results.checkpoint import Opened
 from inspector.results.plain import to_json
 from inspector.settings import Settings, settings
@@ -41,6 +43,16 @@ if TYPE_CHECKING:
     from inspector.plotting.theme import Theme
 
 SAVED = "model"  # the folder of a live model's files, in a temporary one
+CHANGED = "The weights of {name} have changed since it was wrapped: call refresh() to look at them as they are now."
+NO_MODEL = (
+    "wrap takes a model, such as AutoModel.from_pretrained(...), not a {kind}: load a state dict into its model first, "
+    "or save it to a file and open that with inspector.open()."
+)
+ADAPTED = (
+    "{kind} holds an adapter and its base model: wrap model.merge_and_unload() to look at both together, or "
+    "model.get_base_model() for the model below."
+)
+PARALLEL = "{kind} is a wrapper for training on several devices: wrap the model in it, which is its .module."
 BAR = "{desc} {bar}"  # as tqdm fills it
 NO_FIGURE = "{verb} has no figure: to_frame() returns its table."
 
@@ -53,30 +65,54 @@ class Answer:
     ) -> None:
         self.result = result
         self.request = request
-        self._checkpoint = checkpoint
-        self._other = other.opened if other else None
+        self._name = checkpoint.name
+        held = checkpoint.__dict__.get("context")  # of now, if the checkpoint is a live model's
+        self._context = lambda: dataclasses.replace(held or checkpoint.context, other=other.opened if other else None)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
+        if name.startswith("_") or name == "result":  # a copy that is being made has none yet
             raise AttributeError(name)
         return getattr(self.result, name)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy knows the result and what its figures need, and neither the checkpoint nor its model."""
+        context = self._context()
+        return {"result": self.result, "request": self.request, "_name": self._name, "_kept": context}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        kept = state.pop("_kept")
+        self.__dict__.update(state)
+        self._context = lambda: kept
 
     def __dir__(self) -> list[str]:
         fields = (field.name for field in dataclasses.fields(self.result))
         return sorted({*super().__dir__(), *fields})
 
     def __repr__(self) -> str:
-        return f"{type(self.result).__name__} of {self._checkpoint.name}"
+        return f"{type(self.result).__name__} of {self._name}"
 
     def to_json(self) -> dict[str, Any]:
         """Return what the command line prints with --json."""
         return to_json(self.result)
 
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of the result's tables, as `to_frame` takes them."""
+        import pandas as pd
+
+        def is_table(value: Any) -> bool:
+            listed = isinstance(value, list | tuple) and bool(value) and dataclasses.is_dataclass(value[0])
+            return listed or isinstance(value, pd.DataFrame)
+
+        names = [each.name for each in dataclasses.fields(self.result)]
+        return tuple(name for name in names if is_table(getattr(self.result, name)))
+
     def to_frame(self, field: str | None = None) -> pd.DataFrame:
         """Return one table of the result.
 
         Args:
-            field: Name of the table; None: the first table of the result, or one row with its values.
+            field: Name of the table, one of `tables`, or of another field; None: the table that answers the
+                question, or one row with the result's values.
 
         Raises:
             AttributeError: If the result has no such field.
@@ -86,6 +122,8 @@ class Answer:
         if field is not None:
             value = getattr(self.result, field)
             return value if isinstance(value, pd.DataFrame) else pd.DataFrame(_rows(value))
+        if hasattr(self.result, "table"):
+            return self.result.table
         for each in dataclasses.fields(self.result):
             value = getattr(self.result, each.name)
             if isinstance(value, pd.DataFrame) and not each.metadata.get("local"):
@@ -94,28 +132,36 @@ class Answer:
         rows = next((v for v in plain.values() if isinstance(v, list) and _is_table(v)), [plain])
         return pd.DataFrame(rows)
 
-    def figure(self, theme: Theme | None = None) -> go.Figure:
+    def figure(self, theme: Theme | str = "light") -> go.Figure:
         """Draw the result's main figure.
 
         Args:
-            theme: Colors; None: the light theme.
+            theme: Colors: "light", "dark" or a theme.
 
         Raises:
             NotInCheckpointError: If the result has no figure.
+            RequestError: If there is no such theme.
         """
-        from inspector.plotting.theme import LIGHT
+        from inspector.plotting.theme import THEMES
 
+        if isinstance(theme, str):
+            if theme not in THEMES:
+                raise RequestError(f"There is no theme {theme[:40]!r}: give {' or '.join(THEMES)}.")
+            theme = THEMES[theme]
         drawn = [block for block in self._blocks() if isinstance(block, Drawn)]
         if drawn:
-            return drawn[0].draw(theme or LIGHT)
+            return drawn[0].draw(theme)
         figures = _piece(CATALOG[self.request.verb], "figures")
         if not hasattr(figures, "figure"):
             raise NotInCheckpointError(NO_FIGURE.format(verb=self.request.verb))
-        return figures.figure(self.result, name=self._checkpoint.name, theme=theme or LIGHT)
+        return figures.figure(self.result, name=self._name, theme=theme)
 
     def _blocks(self) -> tuple[Block, ...]:
         """The report's section of this result; empty where no section begins with the question."""
-        context = dataclasses.replace(self._checkpoint.context, other=self._other)
+        context = self._context()
+        text = getattr(self.request, "text", None)
+        if text:
+            context = dataclasses.replace(context, setting=dataclasses.replace(context.setting, text=text))
         section: Section | None = getattr(_piece(CATALOG[self.request.verb], "section"), "SECTION", None)
         if section is None:
             return ()
@@ -136,7 +182,7 @@ class Answer:
             figure = None
         frame = None if self._blocks() or figure is not None else self.to_frame()
         title = CATALOG[self.request.verb].title
-        return write_fragment(f"{title}: {self._checkpoint.name}", self._blocks(), figure, frame)
+        return write_fragment(f"{title}: {self._name}", self._blocks(), figure, frame)
 
 
 class Checkpoint(Questions):
@@ -168,17 +214,17 @@ class Checkpoint(Questions):
         """Run one analysis.
 
         Args:
+            verb: As the command line calls it.
             parameters: Options by name. `other` is a second checkpoint, either opened or by name.
 
         Raises:
             InspectorError: If the analysis does not apply to the checkpoint; the message states the reason.
-            TypeError: If there is no such option.
+            RequestError: If there is no such question or option, or a value does not fit.
         """
-        kind = request_of(verb)
+        kind = _request_of(verb, parameters)
         second = None
         if "other" in parameters:
-            other = parameters["other"]
-            second = other if isinstance(other, Checkpoint) else globals()["open"](other, engine=self._engine)
+            second = _second(parameters["other"], self._engine)
             parameters["other"] = second.opened.fingerprint
         request = kind(**parameters)
         return Answer(self._ask(verb, **request.parameters()), self, request, other=second)
@@ -208,47 +254,88 @@ def open(source: str | Path, *, engine: Engine | None = None) -> Checkpoint:  # 
     )
 
 
-def wrap(model: Any, tokenizer: Any = None, *, name: str | None = None) -> Checkpoint:
-    """Run the same analyses on a live model.
+class WrappedModel(Checkpoint):
+    """A live model as it was when it was wrapped, or refreshed last: all its answers are of that moment."""
+
+    def __init__(self, model: Any, tokenizer: Any, name: str) -> None:
+        self._model, self._tokenizer, self._name = model, tokenizer, name
+        self._remove: Callable[[], Any] = lambda: None
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Take the model as it is now; answers that were given before stay as they are."""
+        from inspector.analyses.sharing.compute import find_sharing
+
+        self._state, shared = _state_of(self._model), find_sharing(self._model)
+        opened, ask, remove = self._saved()
+        super().__init__(opened, lambda verb, **values: shared if verb == "sharing" else ask(verb, **values))
+        self.__dict__.pop("context", None)
+        _ = self.context  # for figures of answers that outlive this state
+        self._remove()
+        self._remove = remove
+
+    def ask(self, verb: str, **parameters: Any) -> Answer:
+        """Run one analysis on the model as it was; a warning says so where its weights have changed since."""
+        if _state_of(self._model) != self._state:
+            warnings.warn(CHANGED.format(name=self.name), stacklevel=3)
+        return super().ask(verb, **parameters)
+
+    def _saved(self) -> tuple[Opened, Callable[..., Any], Callable[[], Any]]:
+        """What was saved: its facts, what asks about it, and what removes it."""
+        if not hasattr(self._model, "save_pretrained"):
+            return Opened("", self._name, self._name, ()), _only_sharing, lambda: None
+        made = Path(mkdtemp(prefix="inspector-"))
+        try:
+            self._model.save_pretrained(made / SAVED)
+            if self._tokenizer is not None:
+                self._tokenizer.save_pretrained(made / SAVED)
+            saved = _here(CheckpointRef("path", str(made / SAVED)), settings(), name=self._name)
+        except BaseException:
+            remove_folder(made)
+            raise
+        return saved.opened, saved._ask, finalize(self, remove_folder, made)
+
+    def __repr__(self) -> str:
+        return f"WrappedModel({self.name!r}, snapshot of a live model)"
+
+
+def wrap(model: Any, tokenizer: Any = None, *, name: str | None = None) -> WrappedModel:
+    """Run the same analyses on a snapshot of a live model.
 
     `sharing` looks at the module in memory. All other methods read the files that the model saves
-    (`save_pretrained`), in a folder that is removed with the checkpoint.
+    (`save_pretrained`), in a folder that is removed with the checkpoint. Both are of the moment when the model is
+    wrapped; `refresh()` takes it again.
 
     Args:
         model: A `PreTrainedModel`, or any `torch.nn.Module` for `sharing` only.
         tokenizer: Any with `save_pretrained`; None: tokens are shown by their ids.
         name: Name to show, such as model.name_or_path; None: the name of its class. It never becomes a path.
+
+    Raises:
+        RequestError: If it is no model, or one in a wrapper that is not its own to save.
     """
-    from inspector.analyses.sharing.compute import find_sharing
-
-    name = name or type(model).__name__
-    if not hasattr(model, "save_pretrained"):
-        return Checkpoint(Opened("", name, name, ()), partial(_only_sharing, find_sharing, model))
-    made = Path(mkdtemp(prefix="inspector-"))
-    try:
-        model.save_pretrained(made / SAVED)
-        if tokenizer is not None:
-            tokenizer.save_pretrained(made / SAVED)
-        saved = _here(CheckpointRef("path", str(made / SAVED)), settings(), name=name)
-    except BaseException:
-        remove_folder(made)
-        raise
-
-    def ask(verb: str, **parameters: Any) -> Any:
-        return find_sharing(model) if verb == "sharing" else saved._ask(verb, **parameters)
-
-    wrapped = Checkpoint(saved.opened, ask)
-    finalize(wrapped, remove_folder, made)
-    return wrapped
+    if not hasattr(model, "named_parameters"):
+        raise RequestError(NO_MODEL.format(kind=type(model).__name__))
+    if hasattr(model, "merge_and_unload"):
+        raise RequestError(ADAPTED.format(kind=type(model).__name__))
+    if not hasattr(model, "save_pretrained") and hasattr(getattr(model, "module", None), "save_pretrained"):
+        raise RequestError(PARALLEL.format(kind=type(model).__name__))
+    return WrappedModel(model, tokenizer, str(name or type(model).__name__))
 
 
-def _only_sharing(find: Callable[[Any], Any], model: Any, verb: str, **_: Any) -> Any:
-    if verb != "sharing":
-        raise NotInCheckpointError(
-            f"{verb} needs a transformers model, because it reads the saved files: on a plain module, only sharing "
-            "works."
-        )
-    return find(model)
+def _state_of(model: Any) -> tuple[tuple[int, int], ...]:
+    """Which tensors a model has, and how often each was changed in place."""
+    found: list[tuple[int, int]] = []
+    for tensor in (*model.parameters(), *model.buffers()):
+        with suppress(RuntimeError):  # tensors of torch.inference_mode() count no changes
+            found.append((id(tensor), tensor._version))
+    return tuple(found)
+
+
+def _only_sharing(verb: str, **_: Any) -> Any:
+    raise NotInCheckpointError(
+        f"{verb} needs a transformers model, because it reads the saved files: on a plain module, only sharing works."
+    )
 
 
 def _here(reference: CheckpointRef, limits: Settings, *, name: str | None = None) -> Checkpoint:
@@ -288,6 +375,31 @@ def _piece(analysis: Analysis, name: str) -> Any:
     """A piece of a room's furniture; None if the room has none."""
     module = f"{analysis.room}.{name}"
     return import_module(module) if find_spec(module) else None
+
+
+def _request_of(verb: str, parameters: dict[str, Any]) -> type[Request]:
+    if verb not in CATALOG:
+        near = get_close_matches(str(verb), CATALOG, 1)
+        meant = f" Did you mean {near[0]}?" if near else ""
+        raise RequestError(f"There is no question {str(verb)[:40]!r}.{meant} The questions: {', '.join(CATALOG)}.")
+    kind = request_of(verb)
+    unknown = [name for name in parameters if name not in options(kind)]
+    missing = [name for name in options(kind) if name not in parameters and name not in defaults(kind)]
+    if unknown or missing:
+        what = f"has no option {unknown[0]!r}" if unknown else f"needs {missing[0]!r}"
+        raise RequestError(f"{verb} {what}. Its options: {', '.join(options(kind)) or 'none'}.")
+    return kind
+
+
+def _second(other: Any, engine: Engine | None) -> Checkpoint:
+    if isinstance(other, Checkpoint):
+        return other
+    if isinstance(other, str | Path):
+        return globals()["open"](other, engine=engine)
+    raise RequestError(
+        f"A second checkpoint must be a name, a path or an opened checkpoint, not a {type(other).__name__}: open it "
+        "with inspector.open(), or wrap a live model with inspector.wrap()."
+    )
 
 
 def _rows(value: Any) -> list[dict[str, Any]]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
+from inspector.request import checked_names
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -102,6 +104,7 @@ class Questions:
     def ask(self, verb: str, **options: Any) -> Any:
         """Answer one question."""
 
+    @checked_names
     def overview(self, hash_files: bool = False, tensors: bool = False, find: str = "") -> OverviewAnswer:
         """What is in this checkpoint?
 
@@ -113,10 +116,12 @@ class Questions:
         """
         return self.ask("overview", hash_files=hash_files, tensors=tensors, find=find)
 
+    @checked_names
     def sharing(self) -> SharingAnswer:
         """Which parameters share memory?"""
         return self.ask("sharing")
 
+    @checked_names
     def whatif(
         self,
         change: str = "untie",
@@ -138,6 +143,7 @@ class Questions:
             "whatif", change=change, text=text, steps=steps, learning_rate=learning_rate, optimizer=optimizer
         )
 
+    @checked_names
     def classes(self, text: str = "the capital and largest city of France.") -> ClassesAnswer:
         """Which classes is this model made of, and what does it return?
 
@@ -146,6 +152,7 @@ class Questions:
         """
         return self.ask("classes", text=text)
 
+    @checked_names
     def embeddings(self, token: str | None = None, k: int = 10, metric: str = "cosine") -> EmbeddingsAnswer:
         """What do the static embeddings look like?
 
@@ -156,6 +163,7 @@ class Questions:
         """
         return self.ask("embeddings", token=token, k=k, metric=metric)
 
+    @checked_names
     def project(
         self,
         method: str = "pca",
@@ -204,6 +212,7 @@ class Questions:
             densmap=densmap,
         )
 
+    @checked_names
     def padding(self, text: str | None = None, device: Device = "auto", dtype: Dtype = "auto") -> PaddingAnswer:
         """Why is the padding vector not zero?
 
@@ -217,6 +226,7 @@ class Questions:
         """
         return self.ask("padding", text=text, device=device, dtype=dtype)
 
+    @checked_names
     def lens(
         self,
         text: str,
@@ -245,6 +255,7 @@ class Questions:
             "lens", text=text, k=k, pins=pins, decoder_text=decoder_text, device=device, dtype=dtype, layers=layers
         )
 
+    @checked_names
     def placement(
         self, task: str | None = None, device: Device = "auto", dtype: Dtype = "auto", every: bool = False
     ) -> PlacementAnswer:
@@ -264,6 +275,7 @@ class Questions:
         """
         return self.ask("placement", task=task, device=device, dtype=dtype, every=every)
 
+    @checked_names
     def ladder(
         self,
         text: str,
@@ -302,6 +314,7 @@ class Questions:
             position=position,
         )
 
+    @checked_names
     def predict(
         self,
         text: str,
@@ -332,6 +345,7 @@ class Questions:
             "predict", text=text, masks=masks, k=k, targets=targets, order=order, device=device, dtype=dtype
         )
 
+    @checked_names
     def plausibility(
         self, text: str, by: str = "token", k: int = 5, device: Device = "auto", dtype: Dtype = "auto"
     ) -> PlausibilityAnswer:
@@ -351,6 +365,7 @@ class Questions:
         """
         return self.ask("plausibility", text=text, by=by, k=k, device=device, dtype=dtype)
 
+    @checked_names
     def contrast(
         self, first: str, second: str, k: int = 10, device: Device = "auto", dtype: Dtype = "auto"
     ) -> ContrastAnswer:
@@ -368,6 +383,7 @@ class Questions:
         """
         return self.ask("contrast", first=first, second=second, k=k, device=device, dtype=dtype)
 
+    @checked_names
     def heads(
         self,
         text: str,
@@ -420,6 +436,7 @@ class Questions:
             dtype=dtype,
         )
 
+    @checked_names
     def pretrain(
         self,
         text: str,
@@ -448,6 +465,7 @@ class Questions:
             "pretrain", text=text, pair=pair, follows=follows, share=share, seed=seed, device=device, dtype=dtype
         )
 
+    @checked_names
     def tokenize(self, texts: tuple[str, ...], pair: str = "") -> TokenizeAnswer:
         """How is a text split into tokens?
 
@@ -457,6 +475,7 @@ class Questions:
         """
         return self.ask("tokenize", texts=texts, pair=pair)
 
+    @checked_names
     def training(
         self,
         learning_rate: float = 5e-05,
@@ -489,6 +508,7 @@ class Questions:
             power=power,
         )
 
+    @checked_names
     def compare(
         self, other: str | Path | Checkpoint, align: bool = False, moved: int = 50, values: str = "all"
     ) -> CompareAnswer:
@@ -504,6 +524,7 @@ class Questions:
         """
         return self.ask("compare", other=other, align=align, moved=moved, values=values)
 
+    @checked_names
     def vitals(self, tokens: tuple[str, ...] = (), k: int = 10, sample: int = 200, seed: int = 0) -> VitalsAnswer:
         """What changes over training steps?
 
@@ -515,6 +536,7 @@ class Questions:
         """
         return self.ask("vitals", tokens=tokens, k=k, sample=sample, seed=seed)
 
+    @checked_names
     def check(self, values: str = "auto") -> CheckAnswer:
         """Is anything wrong with this checkpoint?
 
@@ -524,6 +546,7 @@ class Questions:
         """
         return self.ask("check", values=values)
 
+    @checked_names
     def map(
         self,
         method: str = "pca",

@@ -9,18 +9,36 @@ from __future__ import annotations
 import csv
 import dataclasses
 import functools
+import inspect
+import operator
 import re
 import types
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    ClassVar,
+    Literal,
+    ParamSpec,
+    SupportsFloat,
+    SupportsIndex,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from inspector.errors import InspectorError, RequestError
 
 SHORT = 10**15  # from here on, numbers are written with an exponent
 RANGE = re.compile(r"(\d{1,4})-(\d{1,4})")
 T = TypeVar("T")
+P = ParamSpec("P")
+R = TypeVar("R")
+KINDS = {str: "a text", bool: "True or False", int: "a whole number", float: "a number"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +90,14 @@ class Request:
         """Refuse what no checkpoint could answer.
 
         Raises:
-            RequestError: If a value is out of its bounds, or none of its choices.
+            RequestError: If a value is of another type, out of its bounds, or none of its choices.
         """
+        kinds = kinds_of(type(self))
         for name, known in options(type(self)).items():
             value = getattr(self, name)
             if value is None:
                 value = defaults(type(self)).get(name)
-            value = tuple(value) if isinstance(value, list) else value
+            value = read_value(name, known, kinds[name], value)
             object.__setattr__(self, name, value)
             if value is not None:
                 check(name, known, value)
@@ -286,6 +305,55 @@ def check(name: str, known: Option, value: Any) -> None:
     low = low or (known.above is not None and not value > known.above)
     if low or (known.most is not None and not value <= known.most):
         raise RequestError(f"{said} must be {known.bounds}, not {number_text(value)}.", option=name)
+
+
+def read_value(name: str, known: Option, kind: Any, value: Any) -> Any:
+    """Take an option's value as it is given in Python: lists for tuples, torch's dtypes and devices for their names.
+
+    Raises:
+        RequestError: If it is of another type.
+    """
+    plain = plain_kind(kind)
+    if value is None and (plain is not kind) and get_origin(kind) is not Literal:
+        return None
+    if get_origin(plain) is not tuple:
+        return _read_one(name, known, plain, value)
+    if isinstance(value, str) and known.split:
+        return from_text(value, kind, name=name)
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        value = (value,)
+    return tuple(_read_one(name, known, get_args(plain)[0], item) for item in value)
+
+
+def _read_one(name: str, known: Option, kind: type, value: Any) -> Any:
+    if kind is str and not isinstance(value, str) and known.choices:  # torch.float16, torch.device("cuda")
+        text = str(value).removeprefix("torch.").partition(":")[0]
+        value = text if text in known.choices else value
+    with suppress(TypeError, ValueError):  # of an array of several numbers
+        if kind is int and isinstance(value, SupportsIndex) and not isinstance(value, bool):
+            return operator.index(value)
+        if kind is float and isinstance(value, SupportsFloat) and not isinstance(value, bool):
+            return float(value)
+    if type(value) is bool if kind is bool else isinstance(value, str) and kind is str:
+        return value
+    given = "nothing" if value is None else repr(value)[:40]
+    raise RequestError(f"{label_of(name, known)} must be {KINDS[kind]}, not {given}.", option=name)
+
+
+def checked_names(method: Callable[P, R]) -> Callable[P, R]:
+    """Have a method refuse options that it does not have, or lacks, in one sentence that lists its own."""
+    signature = inspect.signature(method)
+    own = ", ".join([*signature.parameters][1:]) or "none"
+
+    @functools.wraps(method)
+    def called(*values: P.args, **parameters: P.kwargs) -> R:
+        try:
+            signature.bind(*values, **parameters)
+        except TypeError as error:
+            raise RequestError(f"{method.__name__}: {error}. Its options: {own}.") from None
+        return method(*values, **parameters)
+
+    return called
 
 
 def _words(flag: str, value: Any, *, split: bool) -> list[str]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import inspect
 import io
+import itertools
 import json
+import pickle  # noqa: TID251 - as people keep answers
 from pathlib import Path
 from typing import Any, assert_type
 
@@ -173,10 +176,14 @@ def test_tqdm_shows_how_far_a_question_is(demo, monkeypatch):
 def test_a_mistake_is_one_sentence(demo):
     with pytest.raises(RequestError, match="must be between"):
         demo.lens(TEXT, k=0)
-    with pytest.raises(TypeError, match="unexpected keyword argument 'top'"):
+    with pytest.raises(RequestError, match=r"^lens: got an unexpected keyword argument 'top'. Its options: text, k"):
         demo.lens(TEXT, top=3)
-    with pytest.raises(TypeError, match="unexpected keyword argument 'top'"):
+    with pytest.raises(RequestError, match=r"^lens has no option 'top'. Its options: text, k"):
         demo.ask("lens", text=TEXT, top=3)
+    with pytest.raises(RequestError, match="Did you mean sharing"):
+        demo.ask("sharring")
+    with pytest.raises(RequestError, match="There is no theme 'blue': give light or dark"):
+        demo.sharing().figure("blue")
     with pytest.raises(CheckpointError, match="no-such-checkpoint"):
         ci.open("./no-such-checkpoint")
 
@@ -221,17 +228,130 @@ def test_the_name_of_a_live_model_never_becomes_a_path(home, tmp_path, monkeypat
     assert disk(tmp_path) == before
 
 
+WRONG = [
+    None,
+    "x",
+    3,
+    2.5,
+    True,
+    b"x",
+    ["x"],
+    [1],
+    {"a": 1},
+    {1},
+    object(),
+    torch.float16,
+    torch.zeros(2),
+    Path("x"),
+    -1,
+]
+
+
+@pytest.mark.parametrize("verb", CATALOG)
+def test_a_value_of_a_wrong_type_is_refused_in_one_sentence(demo, verb):
+    """Or taken: whatever is wrong with it, no error comes from the inside."""
+    known = options(request_of(verb))
+    refused = 0
+    for name, value in itertools.product(known, WRONG):
+        try:
+            request_of(verb)(**{each: "x" for each in known if each not in defaults(request_of(verb))} | {name: value})
+        except RequestError:
+            refused += 1
+    assert refused >= 3 * len(known)
+
+
+def test_values_are_taken_as_people_have_them(demo):
+    request: Any = request_of("lens")
+    made = request(text="a", k=np.int64(3), layers="0-1", pins="dog", dtype=torch.float16, device=torch.device("cpu"))
+    assert made == request(text="a", k=3, layers=(0, 1), pins=("dog",), dtype="float16", device="cpu")
+    assert request(text="a", layers=[1, np.int8(2)], pins=["b,c"]) == request(text="a", layers=(1, 2), pins=("b,c",))
+    for wrong in ({"k": "3"}, {"k": True}, {"text": None}, {"text": ["a"]}, {"layers": [1.5]}, {"layers": "one"}):
+        with pytest.raises(RequestError):
+            demo.lens(**({"text": TEXT} | wrong))
+    for refused in (demo.compare, lambda: demo.compare(random_model("BertModel")), lambda: demo.embeddings(["dog"])):
+        with pytest.raises(RequestError):
+            refused()
+
+
+@pytest.mark.parametrize(
+    ("model", "sentence"),
+    [
+        (None, "wrap takes a model"),
+        (torch.nn.ReLU(), "ReLU has neither parameters nor buffers"),
+        ({"a.weight": torch.zeros(1)}, "load a state dict into its model first"),
+        (torch.nn.DataParallel(random_model("BertModel")), "which is its .module"),
+        (type("PeftModel", (torch.nn.Module,), {"merge_and_unload": None})(), r"wrap model\.merge_and_unload\(\)"),
+    ],
+)
+def test_what_is_no_model_of_its_own_is_refused(model, sentence):
+    with pytest.raises(RequestError, match=sentence):
+        ci.wrap(model)
+
+
+def test_a_wrapped_model_is_of_one_moment(home):
+    model = random_model("BertForMaskedLM")
+    row = model.get_input_embeddings().weight
+    wrapped = ci.wrap(model)
+    assert "snapshot" in repr(wrapped)
+    before, shared = wrapped.padding(), wrapped.sharing().to_json()
+    with torch.no_grad():
+        row[0].mul_(3)
+        model.cls.predictions.decoder.weight = torch.nn.Parameter(row.detach().clone())
+    with pytest.warns(UserWarning, match=r"have changed since it was wrapped: call refresh\(\)"):
+        assert wrapped.padding().norm == before.norm
+    with pytest.warns(UserWarning, match="refresh"):
+        assert wrapped.sharing().to_json() == shared
+    wrapped.refresh()
+    assert wrapped.padding().norm == pytest.approx(row[0].norm().item(), rel=1e-5)
+    assert wrapped.sharing().to_json() == ci_sharing(model) != shared
+
+
+@pytest.mark.parametrize("verb", CATALOG)
+def test_an_answer_can_be_kept(home, verb, monkeypatch):
+    """As its result and name, in a process that has neither the checkpoint nor its model."""
+    options = {
+        "compare": {"other": "demo-gpt2"}, "contrast": {"first": TEXT, "second": f"{TEXT} b"},
+        "lens": {"text": TEXT},
+        "ladder": {"text": TEXT}, "tokenize": {"texts": [TEXT]}, "predict": {"text": TEXT},
+        "plausibility": {"text": "a b"},
+        "heads": {"text": TEXT, "pair": "a b"}, "pretrain": {"text": TEXT},
+    }  # fmt: skip
+    checkpoint = ci.open("demo-bert")
+    answer = checkpoint.ask(verb, **options.get(verb, {}))
+    expected, page = answer.to_json(), answer._repr_html_()
+    kept = pickle.dumps(answer)
+    assert len(kept) < 3_000_000  # the model has 5.6 MB
+    del checkpoint, answer
+    again = pickle.loads(kept)
+    assert again.to_json() == expected
+    assert repr(again).endswith("of demo-bert")
+    assert len(again._repr_html_()) == pytest.approx(len(page), rel=0.01)
+    assert set(again.tables) <= {field.name for field in dataclasses.fields(again.result)}
+
+
+def test_a_frame_is_the_table_that_answers(demo):
+    predicted = demo.predict("[MASK] is the [MASK].", k=3)
+    frame = predicted.to_frame()
+    assert list(frame)[:4] == ["position", "rank", "token", "token_id"]
+    assert frame["position"].tolist() == [each.position for each in predicted.masks for _ in range(3)]
+    assert frame["rank"].tolist() == [0, 1, 2, 0, 1, 2]
+    assert frame["probability"].iloc[3] == predicted.masks[1].predictions["probability"].iloc[0]
+    assert {"x", "y", "token"} <= {*demo.project().to_frame()}
+    assert {"name", "shape", "dtype"} <= {*demo.overview().to_frame()}
+    assert demo.lens(TEXT, k=2).tables[:2] == ("cells", "pinned")
+
+
 def test_a_live_model_that_cannot_be_saved_leaves_nothing(home, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
-    class Stuck(torch.nn.Module):
+    class Stuck(torch.nn.Linear):
         def save_pretrained(self, folder: Path) -> None:
             folder.mkdir()
             (folder / "half").write_bytes(b"x")
             raise OSError("full")
 
     with pytest.raises(OSError, match="full"):
-        ci.wrap(Stuck())
+        ci.wrap(Stuck(2, 2))
     assert not list(tmp_path.iterdir())
 
 

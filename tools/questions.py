@@ -30,6 +30,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
+from inspector.request import checked_names
+
 if TYPE_CHECKING:
     from pathlib import Path
 '''
@@ -72,7 +74,7 @@ def _method(name: str, analysis: Analysis) -> str:
     passed = ", ".join(f"{each}={each}" for each in ordered)
     text = "\n".join(_documented(analysis, request, ordered))
     return (
-        f"    def {name}(self, {', '.join(parameters)}) -> {_answer(analysis.verb)}:\n"
+        f"    @checked_names\n    def {name}(self, {', '.join(parameters)}) -> {_answer(analysis.verb)}:\n"
         f'{textwrap.indent(text, " " * 8)}\n        return self.ask("{analysis.verb}", {passed})\n'
     )
 

@@ -50,3 +50,14 @@ class Prediction:
     memory_nbytes: int  # the weights on the device; on CUDA, the peak use during the run
     note: str  # how it ran, in one line
     batch: int  # requests that ran together, including this one
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """The predictions of all masks: position, rank (0 = most likely), token, token_id, probability, logit."""
+        import pandas as pd
+
+        frames = [
+            mask.predictions.assign(position=mask.position, rank=range(len(mask.predictions))) for mask in self.masks
+        ]
+        whole = pd.concat(frames, ignore_index=True)
+        return whole[["position", "rank", *(name for name in whole if name not in {"position", "rank"})]]

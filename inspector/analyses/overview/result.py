@@ -78,3 +78,8 @@ class Overview:
     def tensors(self) -> pd.DataFrame:
         """The stored tensors: name, shape (text), dtype, parameters, nbytes, file."""
         return self.stored.frame
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """What a data frame of the overview holds: the stored tensors."""
+        return self.tensors

@@ -15,6 +15,7 @@ from inspector.analyses.sharing.compute_folding import fold_rows
 from inspector.analyses.sharing.compute_verdicts import Evidence, find_groups, join_pairs, judge
 from inspector.analyses.sharing.request import SharingRequest
 from inspector.analyses.sharing.result import ReusedModule, Sharing
+from inspector.errors import RequestError
 from inspector.models.build import build_model, own_class
 from inspector.models.copies import LiveCopies, StoredCopies
 from inspector.models.counting import count, count_once
@@ -95,8 +96,13 @@ def find_sharing(module: nn.Module, *, inputs: Inputs | None = None) -> Sharing:
     Returns:
         Groups by the bytes that tensors have in common, whatever wraps them, those that
         transformers' classes declare, and equal copies; there is no file, so `in_file` is empty.
+
+    Raises:
+        RequestError: If it has no tensors.
     """
     tensors = dict(named_tensors(module))
+    if not tensors:
+        raise RequestError(f"{type(module).__name__} has neither parameters nor buffers, so it shares none.")
     parameters = [name for name, _ in module.named_parameters(remove_duplicate=False)]
     copies = LiveCopies(tensors, parameters)
     evidence = _gather(module, tensors, held=None, aliases={}, copies=copies)

@@ -34,3 +34,8 @@ class Projection:
     stability: float | None = None  # mean of the column; None: not asked for, or a PCA
     cached: bool = False  # found on the disk
     implementation: str | None = None  # of a UMAP: "inspector" or "umap-learn"
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """What a data frame of the map holds: its points."""
+        return self.points
