@@ -64,8 +64,8 @@ TASKS = {
     "multiple_choice": (modeling_auto.MODEL_FOR_MULTIPLE_CHOICE_MAPPING, "multiple-choice head"),
 }
 MODALITIES = {"image": "images", "video": "videos"}  # transformers' word -> ours, where it is another
-# Tasks whose answer no pooler has a part in.
-WITHOUT_POOLER = ("masked_lm", "causal_lm", "seq2seq_lm", "base")
+LANGUAGE_TASKS = ("masked_lm", "causal_lm", "seq2seq_lm")
+WITHOUT_POOLER = (*LANGUAGE_TASKS, "base")  # tasks whose answer no pooler has a part in
 # Absent from many files, and no answer depends on them; nor a language model's on the pooler.
 SPARE_MODULES = ("position_ids", "token_type_ids")  # tables that a loader makes anew, the same ones
 # What the code of a model raises where it is built or run as it was not written for.
@@ -130,6 +130,8 @@ def find_class(config: PreTrainedConfig, task: str) -> type[PreTrainedModel] | N
     if task == "base" and architecture.endswith("EncoderModel"):  # half of a T5
         return own_class(config)
     found: Any = TASKS[task][0].get(type(config), None)
+    if found is None and task == "base" and architecture.endswith("Model"):  # a part that has no table's row: SigLIP's
+        found = getattr(transformers, architecture, None)
     return found[0] if isinstance(found, tuple) else found
 
 

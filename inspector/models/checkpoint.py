@@ -423,6 +423,18 @@ class Checkpoint:
             return None
         return model, self.places(model)
 
+    @property
+    def read_instead_of_tokens(self) -> tuple[str, tuple[str, ...]]:
+        """The class that config.json names, and what it reads if it reads no tokens, such as "images"."""
+        from inspector.models.build import beyond_text
+        from inspector.models.naming import embedding_names
+
+        if self.structure is None:
+            return "", ()
+        model, _ = self.structure
+        other = () if model.main_input_name == "input_ids" or embedding_names(model) else beyond_text(type(model))
+        return type(model).__name__, other
+
     @cached_property
     def outlined(self) -> tuple[PreTrainedModel, frozenset[str]]:
         """The class that config.json names as `outline` builds it; nobody changes it.
@@ -468,6 +480,11 @@ class Checkpoint:
     def _first_matrix(self, matrices: list[TensorInfo]) -> TensorInfo:
         if not matrices:
             self.refuse_adapter()
+            built, inputs = self.read_instead_of_tokens
+            if inputs:
+                raise NotInCheckpointError(
+                    f"{self.name} has no embedding matrix: {built} reads {' and '.join(inputs)}, not tokens."
+                )
             raise NotInCheckpointError(
                 f"{self.name} contains no embedding matrix that this tool can recognize: its Overview, or "
                 "`overview --tensors`, lists every tensor."

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from typing import Any
 
-from transformers import PreTrainedConfig
+from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.models.auto import modeling_auto
 
 from inspector.models.build import CAUSAL_LM, MODEL_ERRORS, hollow_model
@@ -61,10 +61,16 @@ def _held_by(mapping: Any, config: PreTrainedConfig, architecture: str, head: st
         model = hollow_model(model_class, config)
     except MODEL_ERRORS:  # this class is not built from such a config, as a masked LM is not from a decoder's
         return False
-    covered = find_places(model, held).covered
-    covered |= {  # a loader ties either way
-        name for pair in model.all_tied_weights_keys.items() if covered & set(pair) for name in pair
-    }
+    covered = with_ties(model, find_places(model, held).covered)
+    return covered.issuperset((*head_names(model), *embedding_names(model)))
+
+
+def with_ties(model: PreTrainedModel, covered: Set[str]) -> set[str]:
+    """Names that a file fills, and those that a loader ties to them, either way."""
+    return {name for pair in model.all_tied_weights_keys.items() if covered & set(pair) for name in pair} | covered
+
+
+def head_names(model: PreTrainedModel) -> list[str]:
+    """The names of the parameters that are not the base model's."""
     base = model.base_model_prefix
-    wanted = [name for name, _ in model.named_parameters(remove_duplicate=False) if not name.startswith(f"{base}.")]
-    return covered.issuperset((*wanted, *embedding_names(model)))
+    return [name for name, _ in model.named_parameters(remove_duplicate=False) if not name.startswith(f"{base}.")]

@@ -81,17 +81,39 @@ def check_zero_tensors(census: Sequence[Census], checkpoint: Checkpoint) -> Chec
 
 
 def _rows_of_one_number(census: Sequence[Census], checkpoint: Checkpoint, parts: Collection[str]) -> Iterator[Evidence]:
-    """Matrices with rows that say nothing; those of the vocabulary have checks of their own."""
+    """Matrices with rows that say nothing; those of the vocabulary have checks of their own.
+
+    Rows of padding positions stay as they were made, and nothing runs what the class has no place for.
+    """
     try:
         vocabulary = checkpoint.embedding.shape
     except InspectorError:
         vocabulary = None
+    unused = set(checkpoint.structure[1].unused) if checkpoint.structure else set()
+    padding = _padding_rows(checkpoint)
     for each in census:
-        tensor, count = each.tensor, each.constant_rows
-        if not count or each.zero or is_table(tensor) or tensor.name in parts or tensor.shape == vocabulary:
+        tensor = each.tensor
+        count = each.constant_rows - (tensor.name in padding and each.read == each.numbers)
+        if count <= 0 or each.zero or is_table(tensor) or tensor.shape == vocabulary:
+            continue
+        if tensor.name in parts or tensor.name in unused:
             continue
         detail = words.constant_rows(count, each.numbers // tensor.shape[-1], whole=each.read == each.numbers)
         yield Evidence(tensor.name, "rows of one number", "note", count, detail)
+
+
+def _padding_rows(checkpoint: Checkpoint) -> set[str]:
+    """Stored matrices whose row at their module's padding_idx holds one number."""
+    if checkpoint.structure is None:
+        return set()
+    model, places = checkpoint.structure
+    found = {
+        places.stored_as.get(f"{name}.weight"): module.padding_idx
+        for name, module in model.named_modules()
+        if isinstance(module, torch.nn.Embedding) and module.padding_idx is not None
+    }
+    rows = {name: checkpoint.read([name])[name][row] for name, row in found.items() if name}
+    return {name for name, row in rows.items() if bool((row == row[0]).all())}
 
 
 def stored_scales(quantized: Mapping[str, Quantized]) -> dict[str, Quantized]:

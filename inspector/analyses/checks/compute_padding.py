@@ -14,6 +14,7 @@ from inspector.models.checkpoint import Checkpoint
 
 PADDING = "Padding"
 NOT_FINITE = "padding row not finite"
+LAST_TOKEN = "ForSequenceClassification"  # its answer is read at the last token that is no padding
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,7 @@ class Facts:
     token: str | None  # the tokenizer's, as people read it
     token_id: int | None
     end_id: object  # eos_token_id of config.json: a number, several, or None
+    unused_by: str  # the class that config.json names, if it never looks at the padding id; else ""
 
 
 def check_padding(checkpoint: Checkpoint) -> Check:
@@ -65,7 +67,19 @@ def _read(checkpoint: Checkpoint) -> Facts:
         token=tokens.visible(index) if tokens and index is not None else raw,
         token_id=index,
         end_id=values.get("eos_token_id"),
+        unused_by=_unused_by(checkpoint),
     )
+
+
+def _unused_by(checkpoint: Checkpoint) -> str:
+    """The class, if it has no row for padding and neither writes text nor looks for the end of one, as CLIP's."""
+    if checkpoint.structure is None:
+        return ""
+    model, _ = checkpoint.structure
+    rows = any(isinstance(each, torch.nn.Embedding) and each.padding_idx is not None for each in model.modules())
+    named = type(model).__name__
+    used = rows or model.can_generate() or model.config.is_encoder_decoder or named.endswith(LAST_TOKEN)
+    return "" if used else named
 
 
 def _range(facts: Facts) -> list[Evidence]:
@@ -87,11 +101,13 @@ def _agreement(facts: Facts) -> list[Evidence]:
     if own is None:
         ends = facts.end_id if isinstance(facts.end_id, list) else [facts.end_id]
         problem = "no padding token in the tokenizer"
-        severity = "note" if pad in ends or facts.silent else "minor"
+        severity = "note" if pad in ends or facts.silent or facts.unused_by else "minor"
     elif pad is None:
         subject, problem = str(facts.token), "config.json names no padding"
         severity = "note"
-    detail = words.disagreement(pad, facts.token, own, silent=facts.silent)
+    elif facts.unused_by:
+        severity = "note"
+    detail = words.disagreement(pad, facts.token, own, silent=facts.silent, unused_by=facts.unused_by)
     return [Evidence(subject, problem, severity, None, detail)]
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import transformers
@@ -15,7 +17,7 @@ from inspector.analyses.checks.result import Check, Evidence, Severity
 from inspector.analyses.checks.words import CHECK_A_COPY
 from inspector.analyses.sharing.result import SharedGroup, Sharing
 from inspector.errors import InspectorError
-from inspector.models.build import SPARE_MODULES, build_config, hollow_model, own_class
+from inspector.models.build import LANGUAGE_TASKS, SPARE_MODULES, build_config, find_class, hollow_model, own_class
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.naming import find_places
 from inspector.models.pipeline import Pipeline
@@ -28,6 +30,7 @@ from inspector.store.sizes import size_warnings
 SHAPES, WEIGHTS = "Config and shapes", "Heads and weights"
 LEFT_OVER, TIES = "Left-over tensors", "Ties"
 POOLER = "pooler."
+LOADERS = ("base", "pretraining", *LANGUAGE_TASKS)  # tasks whose classes take their tensors from one file
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,7 @@ class Built:
     shapes: Mapping[str, tuple[int, ...]]  # of every parameter, by name
     missing: tuple[str, ...]  # parameters that the file lacks, sorted, tied ones by one name
     left_over: tuple[str, ...]  # tensors of the file that the class has no place for, sorted
+    loader: str  # another class of this kind of model, which has a place for each of those; "" where none has
     ahead: Prediction | None  # those that predict several tokens ahead, and that it leaves out
     unread: Mapping[str, str]  # parameters that the file lacks -> a file that has them, and that no loader reads
 
@@ -66,7 +70,8 @@ def build_for_checks(checkpoint: Checkpoint) -> Built:
         parameters=model.num_parameters(),
         shapes=_shapes(model),
         missing=_once(model, missing),
-        left_over=tuple(checkpoint.left_over(model)),
+        left_over=tuple(left_over := checkpoint.left_over(model)),
+        loader=_loader(checkpoint, left_over) if left_over else "",
         ahead=checkpoint.prediction(model),
         unread=_unread(checkpoint, model, missing),
     )
@@ -84,6 +89,16 @@ def _unused_class(checkpoint: Checkpoint, loaded: type[PreTrainedModel]) -> tupl
     except InspectorError:  # that nobody loads it is all that matters
         return named.__name__, 0
     return named.__name__, len(_once(model, missing))
+
+
+def _loader(checkpoint: Checkpoint, left_over: Sequence[str]) -> str:
+    """The class of this kind of model that loads what another one leaves over; "" where none does."""
+    for task in LOADERS:
+        found = find_class(checkpoint.config, task)
+        with suppress(InspectorError):  # it is not built from such a config
+            if found and not set(left_over) & set(checkpoint.places(checkpoint.hollow(found)).unused):
+                return found.__name__
+    return ""
 
 
 def check_shapes(checkpoint: Checkpoint, built: Built | str) -> Check:
@@ -156,7 +171,7 @@ def check_left_over(checkpoint: Checkpoint, built: Built | str) -> Check:
     """Every tensor of the file has a place in the class, or belongs to quantized weights."""
     if isinstance(built, str):
         return _not_built(checkpoint, LEFT_OVER, built)
-    severity: Severity = "minor" if built.declared and not built.unused_head else "note"
+    severity: Severity = "minor" if built.declared and not (built.unused_head or built.loader) else "note"
     detail = words.NEVER_LOADED.format(built=built.model_class)
     evidence = [Evidence(name, "no place in the class", severity, None, detail) for name in built.left_over]
     said = words.left_over(
@@ -165,6 +180,7 @@ def check_left_over(checkpoint: Checkpoint, built: Built | str) -> Check:
         "".join(built.left_over[:1]),
         ahead=built.ahead is not None,
         beside=len(checkpoint.unread.beside),
+        loader=built.loader,
     )
     if ahead := built.ahead:
         why = words.ahead(built.model_class, ahead.names, ahead.layers, key=ahead.key, count=ahead.count)
@@ -186,8 +202,8 @@ def check_ties(checkpoint: Checkpoint, sharing: Sharing | str) -> Check:
         return conclude(TIES, evidence, words.broken_ties(len(bad), bad[0].subject), words.FIND_THE_STEP)
     if odd:
         return conclude(TIES, evidence, words.TIED_APART.format(subject=odd[0].subject), words.TIE_THEM)
-    tied = sum(group.verdict == "tied" for group in sharing.groups)
-    return conclude(TIES, evidence, words.tied(tied, len(evidence) - tied))
+    counted = Counter(group.verdict for group in sharing.groups)
+    return conclude(TIES, evidence, words.tied(counted["tied"], counted["diverged"], equal=counted["equal copies"]))
 
 
 def _not_built(checkpoint: Checkpoint, name: str, why: str) -> Check:

@@ -35,6 +35,8 @@ def check_vocabulary(checkpoint: Checkpoint, progress: Progress) -> tuple[Check,
         matrix = checkpoint.embedding_matrix()
         has_tokenizer = checkpoint.tokens is not None
     except NotInCheckpointError as error:
+        if said := words.reads_no_tokens(*checkpoint.read_instead_of_tokens):
+            return tuple(nothing_to_check(name, said) for name in VOCABULARY)
         step = CHECK_A_COPY if checkpoint.unread.codes else CHECK_AGAIN
         return tuple(not_checked(name, str(error), step) for name in VOCABULARY)
     except InspectorError as error:

@@ -92,18 +92,20 @@ def unused_head(named: str, lacking: int) -> str:
     return f"{said}: the file lacks {plural(lacking, 'tensor')} of that class, and nothing uses them."
 
 
-def left_over(built: str, count: int, first: str, *, ahead: bool, beside: int) -> str:
+def left_over(built: str, count: int, first: str, *, ahead: bool, beside: int, loader: str) -> str:
     """Which tensors have no place in the class.
 
     Args:
         ahead: Others predict several tokens ahead.
         beside: How many belong to quantized weights.
+        loader: The class that has a place for them; "" where none has.
     """
     if not count:
         scales = f", except for {plural(beside, 'tensor')} that belong to quantized weights" if beside else ""
         return f"{built} has a place for every {'other ' if ahead else ''}tensor{scales}."
     tensors = plural(count, "tensor")
-    return f"The file has {tensors} {such_as(count, first)} that {built} has no place for and never uses."
+    said = f"The file has {tensors} {such_as(count, first)} that {built} has no place for and never uses"
+    return f"{said}; {loader} loads {'it' if count == 1 else 'them'}." if loader else f"{said}."
 
 
 def ahead(built: str, names: Sequence[str], layers: Sequence[int], *, key: str, count: int) -> str:
@@ -129,10 +131,11 @@ def broken_ties(count: int, first: str) -> str:
     )
 
 
-def tied(groups: int, apart: int) -> str:
-    """How many groups of names are tied, and how many are not and need not be."""
+def tied(groups: int, apart: int, *, equal: int) -> str:
+    """How many groups of names are tied, how many could be and are not, and how many are equal all the same."""
     rest = f"; {plural(apart, 'other group')} separate, as config.json declares" if apart else ""
-    return f"{plural(groups, 'group of names is', 'groups of names are')} tied{rest}."
+    copies = f"; {plural(equal, 'other group has', 'other groups have')} equal numbers" if equal else ""
+    return f"{plural(groups, 'group of names is', 'groups of names are')} tied{rest}{copies}."
 
 
 def no_row(pad: int, rows: int) -> str:
@@ -148,16 +151,24 @@ def no_row(pad: int, rows: int) -> str:
     )
 
 
-def disagreement(pad: int | None, token: str | None, own: int | None, *, silent: bool) -> str:
-    """How the padding of config.json, or else of the model's kind, differs from the tokenizer's token and its id."""
+def disagreement(pad: int | None, token: str | None, own: int | None, *, silent: bool, unused_by: str) -> str:
+    """How the padding of config.json, or else of the model's kind, differs from the tokenizer's token and its id.
+
+    Args:
+        silent: config.json names none: it is the kind's.
+        unused_by: The class that makes no use of it; "": it does.
+    """
     if pad is None:
         return (
             f"The tokenizer pads with {token} (id {own:,}), but config.json names no padding token: its row is "
             "trained like every other."
         )
     said = f"The padding id is {pad:,} ({'the default of this model type' if silent else 'from config.json'}), but"
+    unused = f" {unused_by} does not use the padding id." if unused_by else ""
     if own is None:
-        return f"{said} the tokenizer names no padding token."
+        return f"{said} the tokenizer names no padding token.{unused}"
+    if unused:
+        return f"{said} the tokenizer pads with {token} (id {own:,}).{unused}"
     return f"{said} the tokenizer pads with {token} (id {own:,}): positions and losses are masked in the wrong places."
 
 

@@ -31,6 +31,11 @@ ITS_TEXT = "Check that the tokenizer belongs to these weights, and that the trai
 KINDS = {"padding": "the padding token's", "no token": "without a token"}
 
 
+def reads_no_tokens(built: str, inputs: Sequence[str]) -> str:
+    """A model of images or sound; "" if it reads tokens."""
+    return f"{built} reads {' and '.join(inputs)}, not tokens." if inputs else ""
+
+
 def no_row(token_id: int, rows: int) -> str:
     """A token whose row the matrix lacks."""
     return f"Its id is {token_id:,}, but the matrix has {rows:,} rows."

@@ -76,7 +76,7 @@ def overview(checkpoint: Checkpoint, request: OverviewRequest, *, progress: Prog
         warnings=(
             *manifest.warnings,
             *tokenizer_warnings,
-            *(() if checkpoint.pipeline else _head_warnings(config, heads)),  # it loads no head
+            *_head_warnings(checkpoint, heads),
             *_row_warnings(tokenizer, vocab_rows),
             *_code_warnings(checkpoint.unread.codes),
         ),
@@ -170,13 +170,24 @@ def _first(config: Mapping[str, Any], keys: tuple[str, ...]) -> int | None:
     return next(found, None)
 
 
-def _head_warnings(config: Mapping[str, Any], heads: Mapping[str, str]) -> list[str]:
-    architecture = next(iter(config.get("architectures") or ()), "")
-    return [
-        HEAD_IS_ABSENT.format(architecture=architecture)
+def _head_warnings(checkpoint: Checkpoint, heads: Mapping[str, str]) -> list[str]:
+    architecture = next(iter((checkpoint.manifest.config or {}).get("architectures") or ()), "")
+    absent = any(
+        architecture.endswith(suffix) and "present" not in (heads[head], heads["masked_lm"])
         for suffix, head in HEAD_OF_CLASS.items()
-        if architecture.endswith(suffix) and "present" not in (heads[head], heads["masked_lm"])
-    ]
+    )
+    said = absent and not checkpoint.pipeline and _lacks_its_head(checkpoint)
+    return [HEAD_IS_ABSENT.format(architecture=architecture)] if said else []
+
+
+def _lacks_its_head(checkpoint: Checkpoint) -> bool:
+    """Whether the class that config.json names has a head that is not in the file: names alone do not tell which."""
+    if checkpoint.structure is None:
+        return True
+    from inspector.models.heads import head_names, with_ties
+
+    model, places = checkpoint.structure
+    return not with_ties(model, places.covered).issuperset(head_names(model))
 
 
 def _row_warnings(tokenizer: TokenizerInfo | None, rows: int | None) -> list[str]:

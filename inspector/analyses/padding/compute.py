@@ -250,7 +250,17 @@ def _lines(checkpoint: Checkpoint, batch: Batch | None) -> tuple[str, ...]:
 
 def _declares_tie(checkpoint: Checkpoint) -> bool:
     config = checkpoint.manifest.config
-    return config is not None and declares_tie(config, checkpoint.family)
+    return config is not None and declares_tie(config, checkpoint.family) and _writes(checkpoint)
+
+
+def _writes(checkpoint: Checkpoint) -> bool:
+    """Whether this kind of model has a class with an output matrix, as CLIP's text part has not."""
+    from inspector.models.build import LANGUAGE_TASKS, find_class
+
+    try:
+        return any(find_class(checkpoint.config, task) for task in LANGUAGE_TASKS)
+    except InspectorError:
+        return True
 
 
 def _output_row(

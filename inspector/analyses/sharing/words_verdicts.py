@@ -43,10 +43,7 @@ KEPT_APART = "Declared, but the loaded model keeps these names separate."
 ALONE = "only one of them is available."
 RESHAPED = "their shapes differ."
 # What a reader must know of the answer.
-HOMELESS = (
-    "{model} has no place for {count} tensors of the file, such as {name}, so their sharing is not shown. Check "
-    "`architectures` in config.json."
-)
+HOMELESS = "{model} has no place for {count} tensors of the file, such as {name}, so their sharing is not shown."
 NOT_SEARCHED = "Equal copies that nothing declares are looked for when all weights are here."
 MISSING = (
     "The file lacks {count} parameters of its own class, such as {name}: a loader would initialize them at random."

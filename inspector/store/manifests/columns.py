@@ -35,18 +35,19 @@ class TensorInfo(NamedTuple):
 # What files store although no gradient ever changes it.
 BUFFERS = (
     ".position_ids",
-    ".attn.masked_bias",
+    ".masked_bias",
     ".rotary_emb.inv_freq",
     ".embeddings.token_type_ids",
     ".e_score_correction_bias",  # DeepSeek-V3's: set from how often experts are chosen, without a gradient
 )
+MASK = ("attn.bias", "attention.bias")
 NARROW = frozenset({"int8", "uint8", "int16", "uint16", "int32", "uint32"})  # whole numbers that codes are kept in
-MAY_BE_BUFFERS = (*BUFFERS, ".attn.bias")
+MAY_BE_BUFFERS = (*BUFFERS, *MASK)
 
 
 def is_buffer(tensor: TensorInfo) -> bool:
     """Whether a stored tensor is a constant table and no parameter."""
-    mask = tensor.name.endswith(".attn.bias") and len(tensor.shape) == 4
+    mask = tensor.name.endswith(MASK) and len(tensor.shape) == 4
     return mask or f".{tensor.name}".endswith(BUFFERS)
 
 
