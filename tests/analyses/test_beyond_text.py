@@ -126,7 +126,7 @@ def test_logits_for_more_positions_than_there_are_tokens(tmp_path, open_path):
     answer: Any = heads(checkpoint, progress=silent, text=TEXT, device="cpu", dtype="float32")
     found = answer.result.tokens
     ids = checkpoint.tokens.encode(TEXT).ids
-    model = transformers.PerceiverForMaskedLM.from_pretrained(folder).eval()
+    model: Any = transformers.PerceiverForMaskedLM.from_pretrained(folder).eval()
     # transformers calls the latents the input embedding
     assert torch.equal(checkpoint.embedding_matrix(), model.perceiver.input_preprocessor.embeddings.weight)
     with torch.inference_mode():

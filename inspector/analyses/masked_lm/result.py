@@ -60,4 +60,4 @@ class Prediction:
             mask.predictions.assign(position=mask.position, rank=range(len(mask.predictions))) for mask in self.masks
         ]
         whole = pd.concat(frames, ignore_index=True)
-        return whole[["position", "rank", *(name for name in whole if name not in {"position", "rank"})]]
+        return whole.reindex(columns=["position", "rank", *whole.columns.drop(["position", "rank"])])
