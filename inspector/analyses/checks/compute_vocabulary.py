@@ -16,6 +16,7 @@ from inspector.catalog import answer
 from inspector.errors import InspectorError, NotInCheckpointError, RequestError
 from inspector.models.checkpoint import Checkpoint
 from inspector.progress import Progress
+from inspector.store.staging import NO_TOKENIZER
 
 ROWS = "Tokenizer and rows"
 ZERO_ROWS, EQUAL_ROWS, UNDERTRAINED = "Zero rows", "Duplicated rows", "Under-trained tokens"
@@ -63,7 +64,7 @@ def check_rows(checkpoint: Checkpoint, rows: int, health: Health, *, has_tokeniz
     """Every token has its row, and every row but a few at the end a token."""
     tokens = checkpoint.tokens
     if tokens is None or not has_tokenizer:
-        return nothing_to_check(ROWS, words.NO_TOKENIZER)
+        return nothing_to_check(ROWS, _no_tokenizer(checkpoint))
     beyond = list(zip(health.tokens_beyond_rows["token"], health.tokens_beyond_rows["token_id"], strict=True))
     evidence = [
         Evidence(str(token), "no row", "critical", None, words.no_row(token_id, rows)) for token, token_id in beyond
@@ -83,6 +84,17 @@ def check_rows(checkpoint: Checkpoint, rows: int, health: Health, *, has_tokeniz
     if at_least("minor", evidence):
         return conclude(ROWS, evidence, words.rows_to_spare(rows, tokens.size), words.ITS_TOKENIZER)
     return conclude(ROWS, evidence, words.rows_fit(rows, tokens.size, multiple=_rounded_to(rows, excess)))
+
+
+def _no_tokenizer(checkpoint: Checkpoint) -> str:
+    """Why there is no tokenizer: there are no files, or they are not read here."""
+    if NO_TOKENIZER in checkpoint.manifest.warnings:
+        return words.NO_TOKENIZER
+    try:
+        checkpoint.require_tokens()
+    except InspectorError as error:
+        return str(error)
+    return words.NO_TOKENIZER
 
 
 def _rounded_to(rows: int, excess: int) -> int | None:

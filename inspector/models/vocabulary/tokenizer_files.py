@@ -13,7 +13,9 @@ from tokenizers.implementations.bert_wordpiece import BertWordPieceTokenizer
 
 from inspector.errors import CheckpointError, InspectorError, NotInCheckpointError
 from inspector.models.vocabulary.panics import unprinted
+from inspector.models.vocabulary.python_classes import NOT_SUPPORTED, is_supported, python_class, read_as_class
 from inspector.store.manifests.manifest import Manifest
+from inspector.store.names import VOCABULARIES
 
 SPECIAL_ROLES = ("pad", "mask", "unk", "cls", "sep", "bos", "eos")
 
@@ -21,7 +23,7 @@ SPECIAL_ROLES = ("pad", "mask", "unk", "cls", "sep", "bos", "eos")
 def has_tokenizer(manifest: Manifest) -> bool:
     """Whether the checkpoint brings tokenizer files of its own."""
     names = {path.name for path in manifest.folder.iterdir()}
-    return any(set(needed) <= names for needed, _ in _READERS)
+    return any(set(needed) <= names for needed, _ in _READERS) and is_supported(_python_class(manifest))
 
 
 def read_tokenizer(manifest: Manifest) -> Tokenizer:
@@ -32,6 +34,8 @@ def read_tokenizer(manifest: Manifest) -> Tokenizer:
         CheckpointError: If they cannot be read.
     """
     names = {path.name for path in manifest.folder.iterdir()}
+    if not is_supported(name := _python_class(manifest)):
+        raise NotInCheckpointError(NOT_SUPPORTED.format(name=name))
     for needed, read in _READERS:
         if set(needed) <= names:
             what = f"The tokenizer files ({', '.join(needed)}) cannot be read"
@@ -78,19 +82,35 @@ def _read_fast(manifest: Manifest) -> Tokenizer:
     return Tokenizer.from_str((manifest.folder / "tokenizer.json").read_text("utf-8"))
 
 
-def _read_wordpiece(manifest: Manifest) -> Tokenizer:
-    settings = _read_json(manifest, "tokenizer_config.json")
+def _python_class(manifest: Manifest) -> str | None:
+    """The class in Python that reads the vocabulary files, in a checkpoint that has some and no tokenizer.json."""
+    names = {path.name for path in manifest.folder.iterdir()}
+    if "tokenizer.json" in names or not names & VOCABULARIES.keys():
+        return None
+    return python_class(manifest, _read_json(manifest, "tokenizer_config.json"))
+
+
+def _read_words(manifest: Manifest) -> Tokenizer:
+    """Read vocab.txt: as the class in Python that is named, or else as WordPiece."""
+    name, settings = _python_class(manifest), _read_json(manifest, "tokenizer_config.json")
+    if name:
+        tokenizer = read_as_class(name, manifest.folder / "vocab.txt", read_settings(manifest))
+    else:
+        tokenizer = _read_wordpiece(manifest, settings)
+    for number, token in sorted(_added_tokens(manifest, settings).items()):
+        if number == tokenizer.get_vocab_size():  # no other id can be given to it
+            tokenizer.add_tokens([token])
+    return tokenizer
+
+
+def _read_wordpiece(manifest: Manifest, settings: Mapping[str, Any]) -> Tokenizer:
     wordpiece = BertWordPieceTokenizer(
         str(manifest.folder / "vocab.txt"),
         lowercase=bool(settings.get("do_lower_case", True)),
         strip_accents=settings.get("strip_accents"),
         handle_chinese_chars=bool(settings.get("tokenize_chinese_chars", True)),
     )
-    tokenizer = Tokenizer.from_str(wordpiece.to_str())
-    for number, token in sorted(_added_tokens(manifest, settings).items()):
-        if number == tokenizer.get_vocab_size():  # no other id can be given to it
-            tokenizer.add_tokens([token])
-    return tokenizer
+    return Tokenizer.from_str(wordpiece.to_str())
 
 
 def _added_tokens(manifest: Manifest, settings: Mapping[str, Any]) -> dict[int, AddedToken]:
@@ -147,7 +167,7 @@ def _added(manifest: Manifest) -> Iterator[str]:
 
 _READERS = (
     (("tokenizer.json",), _read_fast),
-    (("vocab.txt",), _read_wordpiece),
+    (("vocab.txt",), _read_words),
     (("vocab.json", "merges.txt"), _read_merges),
 )
 
