@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+DO_NOT_FIT = "one of the two is not whole, or belongs to another model: compare both with their source."
 SURROGATE = "The text contains an unpaired surrogate: type or paste it again."
 WEIGHTS_ONLY = "Save only the weights, with save_pretrained() or torch.save(model.state_dict(), …)."
 NO_TOKENIZER_FILES = (
-    "The tokenizer files (tokenizer.json) cannot be read: save them again with tokenizer.save_pretrained()."
+    "The tokenizer files (tokenizer.json) cannot be read: if AutoTokenizer.from_pretrained() cannot read them either, "
+    "compare them with their source."
 )
 TWO_SETS = "There are two sets of weights: model.safetensors is read, and pytorch_model.bin is not. They may disagree."
 DAMAGED_ENTRY = "This checkpoint's entry in the store is damaged: open it again."

@@ -19,6 +19,7 @@ from transformers.models.auto import modeling_auto
 from inspector.errors import CheckpointError, InspectorError, NotInCheckpointError
 from inspector.models.light import light_loading
 from inspector.models.naming import find_places
+from inspector.store.sizes import COMPARE
 from inspector.text import shape_text
 
 
@@ -225,8 +226,8 @@ def build_model(
         resized = held[1:] == wanted[1:] and wanted[0] == getattr(config, "vocab_size", None)
         instead = f"if the embeddings were resized, set vocab_size to {held[0]:,}; otherwise " if resized else ""
         raise CheckpointError(
-            f"{tensor} is {shape_text(held)} in the file but {shape_text(wanted)} according to config.json, so they "
-            f"belong to different models: {instead}use the config.json that belongs to these weights."
+            f"{tensor} is {shape_text(held)} in the file but {shape_text(wanted)} according to config.json, so the two "
+            f"do not fit: {instead}compare both with their source."
         )
     missing = frozenset(info["missing_keys"])
     _blank(model, missing)
@@ -294,8 +295,8 @@ def _counted_modules(most: int) -> Iterator[None]:
         count += 1
         if count > most:
             raise CheckpointError(
-                f"config.json describes a model of more than {most:,} modules, which these weights cannot fill: use "
-                "the config.json that belongs to them."
+                f"config.json describes a model of more than {most:,} modules, which these weights cannot fill: "
+                f"{COMPARE}."
             )
 
     handle = register_module_module_registration_hook(add)
@@ -386,7 +387,7 @@ def checked_hollow(
     if wanted > LARGEST_RATIO * held + 1_000_000:
         raise CheckpointError(
             f"According to its config.json, {name} has {wanted:,} parameters, but its file contains {held:,}: "
-            "config.json belongs to another model, or most of the weights are missing."
+            f"{COMPARE}."
         )
     return hollow
 

@@ -140,7 +140,7 @@ def _dtype(tensor: TensorInfo) -> torch.dtype:
     dtype = getattr(torch, tensor.dtype, None)
     if not isinstance(dtype, torch.dtype):
         raise CheckpointError(
-            f"{tensor.name!r} is stored as {tensor.dtype}, which this version of PyTorch does not support: convert the "
-            "checkpoint to float32, bfloat16 or float16."
+            f"{tensor.name!r} is stored as {tensor.dtype}, which this version of PyTorch does not support: open a "
+            "copy in float32, bfloat16 or float16, if there is one."
         )
     return dtype

@@ -288,7 +288,7 @@ def _refuse_wrong_names(key: str, value: Any) -> None:
     if (key in ACTIVATION_KEYS and isinstance(value, str)) and value.lower() not in ACTIVATIONS:
         raise CheckpointError(
             f"config.json sets {key} to {quoted(value)}, which is not an activation function of "
-            "transformers: correct it."
+            "transformers: compare config.json with its source. A model with code of its own may have one."
         )
     named = value if key == "architectures" and isinstance(value, list) else [value]
     if key in {"model_type", "architectures"} and any(

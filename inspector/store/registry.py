@@ -91,7 +91,7 @@ def move_upload(folder: Path, name: str, received: Path) -> None:
 def _place(folder: Path, name: str) -> Path:
     stored = _PREFIX + quote(name, safe="", errors="replace")
     if len(stored) > MAX_FILE_NAME_NBYTES or not name:
-        raise CheckpointError(f"The file name {quoted(name)} is too long: rename the file or its folder.")
+        raise CheckpointError(f"The file name {quoted(name)} is too long: upload it under a shorter one.")
     return folder / stored
 
 

@@ -35,6 +35,8 @@ SIZE = re.compile(r".*_(size|dim)|d_.*")
 UNMEASURED_COUNT = 4_096  # of codes, buckets and positions that small models have more of than of anything stored
 UNMEASURED_SIZE = 65_536  # sizes up to this need not show in any shape (images, patches, windows)
 ROWS = re.compile(r"(?:^|\.)(?:word_embeddings?|embed_tokens|wte|tok_embeddings|embed_in|shared)\.weight$")
+# What shows that config.json and weights do not fit does not show which of the two is wrong.
+COMPARE = "one of the two is not whole, or belongs to another model: compare both with their source"
 FEW_LABELS = 2  # which a config has without saying so
 CLASSIFIER = re.compile(r"(?:^|\.)(?:classifier|score|classification_head)(?:\.|$)")
 
@@ -112,7 +114,7 @@ def _refuse_absent_dimensions(config: dict[str, Any], tensors: Tensors) -> None:
             there = f"; its largest matrix is {shape_text(largest.shape)}" if largest else ""
             raise CheckpointError(
                 f"config.json sets {key} to {size:,}, but no tensor in the weights has that "
-                f"dimension{there}: use the config.json that belongs to these weights."
+                f"dimension{there}: {COMPARE}."
             )
 
 
@@ -123,14 +125,10 @@ def _refuse_layers(config: dict[str, Any], shown: int) -> None:
             continue
         most = 1_000 if SHARED_LAYERS & config.keys() else shown
         if layers < 0:
-            raise CheckpointError(
-                f"config.json sets {key} to {layers:,}, which is not a number of layers: use the "
-                "config.json that belongs to these weights."
-            )
+            raise CheckpointError(f"config.json sets {key} to {layers:,}, which is not a number of layers: correct it.")
         if layers > most:
             raise CheckpointError(
-                f"config.json sets {key} to {layers:,}, but the weights have {most:,} layers: "
-                "use the config.json that belongs to these weights."
+                f"config.json sets {key} to {layers:,}, but the weights have {most:,} layers: {COMPARE}."
             )
 
 
@@ -166,10 +164,7 @@ def _refuse_labels(config: dict[str, Any], tensors: Tensors) -> None:
     rows = max((t.shape[0] for t in tensors if t.shape and CLASSIFIER.search(t.name)), default=None)
     if claimed > (MAX_LABELS if rows is None else max(rows, FEW_LABELS)):
         there = "the weights have no classifier" if rows is None else f"the classifier has {rows:,} rows"
-        raise CheckpointError(
-            f"config.json sets num_labels to {claimed:,}, but {there}: use the config.json that "
-            "belongs to these weights."
-        )
+        raise CheckpointError(f"config.json sets num_labels to {claimed:,}, but {there}: {COMPARE}.")
 
 
 def _refuse_positions(config: dict[str, Any], tensors: Tensors) -> None:
@@ -182,9 +177,7 @@ def _refuse_positions(config: dict[str, Any], tensors: Tensors) -> None:
         value = config.get(key)
         if type(value) is int and value > most:
             there = f"the weights have {most:,} of them" if rows else f"at most {most:,} are opened"
-            raise CheckpointError(
-                f"config.json sets {key} to {value:,}, but {there}: use the config.json that belongs to these weights."
-            )
+            raise CheckpointError(f"config.json sets {key} to {value:,}, but {there}: {COMPARE}.")
 
 
 def _refuse_bounds(config: dict[str, Any], tensors: Tensors) -> None:
@@ -198,5 +191,5 @@ def _refuse_bounds(config: dict[str, Any], tensors: Tensors) -> None:
         if limit is not None and value > limit:
             raise CheckpointError(
                 f"config.json sets {key} to {value:,}, but the largest dimension of any tensor "
-                f"is {largest:,}: use the config.json that belongs to these weights."
+                f"is {largest:,}: {COMPARE}."
             )

@@ -203,10 +203,12 @@ def _refuse_no_object(settings: Any, name: str) -> None:
 
 def _copy_vocabulary(source: Path, name: str, target: Path) -> None:
     nbytes = source.stat().st_size
-    if not 0 < nbytes <= MAX_VOCABULARY_NBYTES:
+    if not nbytes:
+        raise CheckpointError(f"{name} is empty: get the file again.")
+    if nbytes > MAX_VOCABULARY_NBYTES:
         raise CheckpointError(
-            f"{name} has {nbytes:,} bytes, but a vocabulary must have 1 to "
-            f"{MAX_VOCABULARY_NBYTES:,}: get the file again."
+            f"{name} has {nbytes:,} bytes, more than the limit of {MAX_VOCABULARY_NBYTES:,} for a vocabulary: check "
+            "that it belongs to a tokenizer."
         )
     if name.endswith(".json"):
         read_json(source, name, limit=MAX_VOCABULARY_NBYTES)

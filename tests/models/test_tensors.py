@@ -136,6 +136,6 @@ def test_shapes_that_do_not_fit_are_refused(open_model):
     with pytest.raises(CheckpointError) as error:
         build_model(own_class(checkpoint.config), checkpoint.config, state, name="bert")
     assert str(error.value) == (
-        "pooler.dense.weight is 3 × 32 in the file but 32 × 32 according to config.json, so they belong to different "
-        "models: use the config.json that belongs to these weights."
+        "pooler.dense.weight is 3 × 32 in the file but 32 × 32 according to config.json, so the two do not fit: "
+        "compare both with their source."
     )

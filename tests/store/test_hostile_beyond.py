@@ -32,12 +32,12 @@ from inspector.store.readers.pytorch import read_pytorch
 from inspector.store.readers.safetensors import read_safetensors
 from tests.conftest import silent
 from tests.families import random_model, save_checkpoint
+from tests.sentences import DO_NOT_FIT
 from tests.store.store_builders import small_checkpoint
 from tests.store.test_store_refusals import change_config, header, tensor
 from tools.fuzz.seeds import PID, TENSOR
 
 NO_ARCHIVE = "'a.tar.gz' is broken, encrypted or not an archive: get it again, or pack it as a plain .zip."
-BELONGS = "use the config.json that belongs to these weights."
 BROKEN = "w.bin is truncated or broken: its list of tensors cannot be read. Get the file again."
 
 
@@ -233,8 +233,8 @@ def test_storages_on_the_same_bytes(tmp_path):
         ),
         (
             json.dumps({"a": tensor(0, 4) | {"dtype": "F4"}}),
-            "The tensor 'a' in w has the dtype 'F4', which is not supported: convert the "
-            "weights to a plain floating-point dtype.",
+            "The tensor 'a' in w has the dtype 'F4', which is not supported: open a copy in float32, "
+            "bfloat16 or float16, if there is one.",
         ),
         (
             json.dumps({"a": tensor(0, 4), "b": tensor(8, 12)}),
@@ -243,7 +243,7 @@ def test_storages_on_the_same_bytes(tmp_path):
         (
             json.dumps({"x" * 2_000: tensor(0, 4)}),
             "w names a tensor 'xxxxxxxxxxxxxxxxxxxx\\u2026' with 2,000 characters, more than "
-            "the limit of 1,000: get the file again.",
+            "the limit of 1,000: check that it is a file of weights.",
         ),
     ],
 )
@@ -386,8 +386,7 @@ def test_a_config_that_repeats_a_layer_without_end(tmp_path, open_path):
     folder = save_checkpoint(random_model("AlbertForMaskedLM"), tmp_path / "albert")
     checkpoint = open_path(change_config(folder, inner_group_num=10**9))
     assert refusal(lambda: load(checkpoint, "masked_lm")) == (
-        "config.json describes a model of more than 1,560 modules, which these weights cannot fill: use the "
-        "config.json that belongs to them."
+        f"config.json describes a model of more than 1,560 modules, which these weights cannot fill: {DO_NOT_FIT}"
     )
 
 
@@ -413,21 +412,21 @@ def test_a_config_that_computes_tables_without_end(tmp_path, open_path):
     [
         (
             {"num_hidden_layers": -1},
-            "config.json sets num_hidden_layers to -1, which is not a number of layers: " + BELONGS,
+            "config.json sets num_hidden_layers to -1, which is not a number of layers: correct it.",
         ),
         (
             {"vocab_size": 10**9},
             "config.json sets vocab_size to 1,000,000,000, but no tensor in the weights has that "
-            f"dimension; its largest matrix is 64 × 32: {BELONGS}",
+            f"dimension; its largest matrix is 64 × 32: {DO_NOT_FIT}",
         ),
         (
             {"num_experts": 10**6},
-            f"config.json sets num_experts to 1,000,000, but the largest dimension of any tensor is 64: {BELONGS}",
+            f"config.json sets num_experts to 1,000,000, but the largest dimension of any tensor is 64: {DO_NOT_FIT}",
         ),
         (
             {"intermediate_size": 10**9},
             "config.json sets intermediate_size to 1,000,000,000, but the largest dimension of any "
-            f"tensor is 64: {BELONGS}",
+            f"tensor is 64: {DO_NOT_FIT}",
         ),
         (
             {"model_type": "../../x"},

@@ -29,9 +29,7 @@ from inspector.store.tokenizer_files import rebuild_tokenizer_config
 from pages._ui.words import shown
 from tests.conftest import silent
 from tests.families import random_model, save_checkpoint
-from tests.sentences import TWO_SETS
-
-BELONGS = "use the config.json that belongs to these weights."
+from tests.sentences import DO_NOT_FIT, TWO_SETS
 
 
 def header(entries: dict, data: bytes = b"") -> bytes:
@@ -140,6 +138,17 @@ def test_index_that_points_elsewhere(folder, refused, shard):
     )
 
 
+def test_an_index_without_a_map(folder, refused):
+    (folder / "model.safetensors").rename(folder / "model-00001-of-00001.safetensors")
+    (folder / "model.safetensors.index.json").write_text("{}", encoding="utf-8")
+    assert refused(folder) == "model.safetensors.index.json has no weight_map: get the file again."
+
+
+def test_an_empty_vocabulary(folder, refused):
+    (folder / "vocab.txt").write_text("", encoding="utf-8")
+    assert refused(folder) == "vocab.txt is empty: get the file again."
+
+
 def test_index_whose_shards_lack_a_tensor(folder, refused, open_path):
     tensors = load_file(folder / "model.safetensors")
     (folder / "model.safetensors").unlink()
@@ -154,8 +163,8 @@ def test_index_whose_shards_lack_a_tensor(folder, refused, open_path):
     index.write_text(json.dumps({"weight_map": foreign}), encoding="utf-8")
     assert refused(folder) == (
         f"model.safetensors.index.json lists {min(foreign)!r} in model-00001-of-00002.safetensors, which "
-        f"does not contain it ({len(names)} of {len(names)} tensors are missing): get the index and its "
-        "shards again."
+        f"does not contain it ({len(names)} of {len(names)} tensors are missing): the index belongs to "
+        "other files. Compare both with their source."
     )
     index.write_text(json.dumps({"weight_map": weight_map}), encoding="utf-8")  # no metadata
     assert sorted(open_path(folder).state) == names
@@ -172,20 +181,20 @@ def test_index_whose_shards_lack_a_tensor(folder, refused, open_path):
         (
             {"hidden_size": 12_000},
             "config.json sets hidden_size to 12,000, but no tensor in the weights has that "
-            f"dimension; its largest matrix is 64 × 32: {BELONGS}",
+            f"dimension; its largest matrix is 64 × 32: {DO_NOT_FIT}",
         ),
         (
             {"num_hidden_layers": 20_000},
-            "config.json sets num_hidden_layers to 20,000, but the weights have 2 layers: " + BELONGS,
+            "config.json sets num_hidden_layers to 20,000, but the weights have 2 layers: " + DO_NOT_FIT,
         ),
         (
             {"num_labels": 30_000_000},
-            "config.json sets num_labels to 30,000,000, but the weights have no classifier: " + BELONGS,
+            "config.json sets num_labels to 30,000,000, but the weights have no classifier: " + DO_NOT_FIT,
         ),
         (
             {"hidden_act": "os.system"},
             "config.json sets hidden_act to 'os.system', which is not an activation function of "
-            "transformers: correct it.",
+            "transformers: compare config.json with its source. A model with code of its own may have one.",
         ),
         (
             {"to_dict": 1},

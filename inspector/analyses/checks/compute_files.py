@@ -32,7 +32,10 @@ SEVERITIES: dict[str, Severity] = {
     findings.COPIES_APART: "major",
     findings.NO_METADATA: "major",
 }
+OVERSIZED, HOLES, UNEXPLAINED = "oversized", "holes in the file", "more bytes than its tensors take"
 STEPS = {
+    HOLES: words.GET_AGAIN,
+    **dict.fromkeys((OVERSIZED, UNEXPLAINED), words.LOOK_INSIDE),
     TWO_SETS: words.TWO_SETS,
     findings.UNLISTED: words.LIST_THEM,
     findings.UNREAD: words.LIST_THEM,
@@ -69,7 +72,7 @@ def check_files(manifest: Manifest, *, complete: bool, unread: Collection[str]) 
     if not odd:
         nbytes = sum(file.nbytes for file in manifest.files)
         return conclude(FILES, evidence, words.sound(len(manifest.files), nbytes))
-    step = STEPS.get(odd[0].problem, words.GET_AGAIN)
+    step = STEPS.get(odd[0].problem, words.READ_CODE)
     return conclude(FILES, evidence, words.odd(len(odd), odd[0].subject, odd[0].detail), step)
 
 
@@ -93,7 +96,7 @@ def _sizes(manifest: Manifest, spare: Sequence[TensorInfo]) -> Iterator[Evidence
         if file.format not in WEIGHTS:
             if file.nbytes > LARGE_NBYTES:
                 detail = words.OVERSIZED.format(file.nbytes, LARGE_NBYTES)
-                yield Evidence(file.name, "oversized", "minor", file.nbytes, detail)
+                yield Evidence(file.name, OVERSIZED, "minor", file.nbytes, detail)
             continue
         yield from _hole(file)
         if file.name in spans:  # else it is not read
@@ -108,7 +111,7 @@ def _hole(file: FileInfo) -> Iterator[Evidence]:
         first = os.lseek(opened.fileno(), 0, os.SEEK_HOLE)
     if first < file.nbytes:
         detail = words.HOLE.format(file.nbytes, first)
-        yield Evidence(file.name, "holes in the file", "minor", file.nbytes - first, detail)
+        yield Evidence(file.name, HOLES, "minor", file.nbytes - first, detail)
 
 
 def _unexplained(file: FileInfo, spans: Sequence[tuple[int, int]]) -> Iterator[Evidence]:
@@ -121,7 +124,7 @@ def _unexplained(file: FileInfo, spans: Sequence[tuple[int, int]]) -> Iterator[E
     allowed = FREE_NBYTES + 512 * len(spans) + FREE_SHARE * file.nbytes
     if spare > allowed:
         detail = words.UNEXPLAINED.format(file.nbytes, taken)
-        yield Evidence(file.name, "more bytes than its tensors take", "minor", spare, detail)
+        yield Evidence(file.name, UNEXPLAINED, "minor", spare, detail)
 
 
 def _warnings(manifest: Manifest) -> Iterator[Evidence]:

@@ -40,7 +40,7 @@ def check_padding(checkpoint: Checkpoint) -> Check:
     evidence = [*_range(facts), *_agreement(facts), *_row(checkpoint, facts)]
     worst = max(evidence, key=lambda each: RANK[each.severity], default=None)
     if worst is not None and worst.severity != "none":
-        step = words.ZERO_THE_ROW if worst.problem == NOT_FINITE else words.NAME_THE_PAD
+        step = words.FIND_WHAT_BROKE_IT if worst.problem == NOT_FINITE else words.NAME_THE_PAD
         return conclude(PADDING, evidence, worst.detail, step)
     pad, token = facts.configured, facts.token
     fine = words.NO_PADDING if pad is None else words.padding_fine(pad, token, tokenizer=facts.has_tokenizer)

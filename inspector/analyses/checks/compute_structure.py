@@ -126,7 +126,7 @@ def check_shapes(checkpoint: Checkpoint, built: Built | str) -> Check:
     detail = max(evidence, key=lambda each: ("minor", "major", "critical").index(each.severity)).detail
     if wrong:
         detail = words.mismatches(len(wrong), wrong[0].subject, wrong[0].detail)
-    return conclude(SHAPES, evidence, detail, words.OWN_CONFIG)
+    return conclude(SHAPES, evidence, detail, words.COMPARE_CONFIG)
 
 
 def check_weights(checkpoint: Checkpoint, built: Built | str) -> Check:

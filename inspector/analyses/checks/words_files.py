@@ -6,11 +6,13 @@ from inspector.analyses.checks.words import such_as
 from inspector.text import plural
 
 NO_PICKLES = "The weights are stored as safetensors, a format that cannot contain code."
-SAVE_AS_SAFETENSORS = "Save the weights as safetensors: model.save_pretrained(folder) does this."
-GET_AGAIN = (
-    "Download the files again and compare their digests with the source. If a file contains more than weights, save "
-    "the weights alone."
+SAVE_AS_SAFETENSORS = (
+    "Write a copy as safetensors into another folder. model.save_pretrained(folder) does this, but leaves out what its "
+    "class does not load, so compare the two."
 )
+GET_AGAIN = "Compare the file's digest with the source. If they differ, download the file again."
+LOOK_INSIDE = "Compare the file's size with the source. A training checkpoint may hold more than weights."
+READ_CODE = "Read the code before you let another program run it (trust_remote_code)."
 EQUAL_COPIES = "All copies hold the same bytes."
 TWO_SETS = "Give each set a folder of its own, and compare the two."
 LIST_THEM = (

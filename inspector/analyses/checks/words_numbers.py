@@ -9,26 +9,30 @@ from inspector.text import plural, shape_text, some
 
 EXAMPLES = 3  # tensors that are named
 IN_TRAINING = (
-    "Go back to an earlier checkpoint of the run and find the step at which the loss became NaN. The usual fixes are "
-    "a lower learning rate, gradient clipping, or bfloat16 instead of float16."
+    "Compare the file's digest with the source. If they differ, copy the file again. If the source has them, too, look "
+    "for the step of the training at which the loss became NaN. The usual fixes are a lower learning rate, gradient "
+    "clipping, or bfloat16 instead of float16."
 )
 IN_QUANTIZING = (
-    "Compare the file's digest with the source and copy the file again. If the source has them, too, check that the "
-    "float weights are finite and quantize them again."
+    "Compare the file's digest with the source. If they differ, copy the file again. If the source has them, too, "
+    "check that the float weights are finite before you quantize those once more."
 )
 ZEROS_STEP = (
-    "Compare the file's digest with the source and copy the file again. If the source has the zeros, too, the weights "
-    "were never written or never trained."
+    "Compare the file's digest with the source. If they differ, copy the file again. If the source has the zeros, too, "
+    "the weights were never trained or never written, or they are meant to be zero, as a new adapter's are."
 )
 NO_SCALES = "The files contain no quantization scales that could be 0 or negative."
 SCALES_STEP = (
-    "Compare the file's digest with the source and copy the file again. If the source has the zeros, too, look at the "
-    "weights before they were quantized: a block may be all zeros, or too small for the scale's type."
+    "Compare the file's digest with the source. If they differ, copy the file again. If the source has the zeros, too, "
+    "look at the weights before they were quantized: a block may be all zeros, or too small for the scale's type."
 )
 UNREAD_SCALES = "The scales of the quantized weights are in a format that is not supported, so they were not checked."
 NOT_READ_HERE = "quantized in a format that is not supported"
 ONLY_TABLES = "The files contain only constant tables and no weights."
-ONE_DTYPE = "If this is not intended, load the model with one dtype and save it again."
+ONE_DTYPE = (
+    "Some models keep parts in float32 on purpose (norms, routers). Otherwise, load the model with one dtype: "
+    "from_pretrained(folder, dtype=…)."
+)
 
 
 def not_finite(count: int, what: str, read: int, numbers: int, *, first: Sequence[int] | None, weight: str) -> str:

@@ -12,12 +12,22 @@ NO_CONFIG = "There is no config.json"
 CHECK_THE_MODEL = "To check a model, open the base model, or a model that the adapter was merged into."
 NO_CLASS_NAMED = "config.json names no class: {built} was tried."
 NO_SUCH_CLASS = "transformers has no class {named}: {built} was tried."
-NAME_A_CLASS = "Set architectures in config.json to the class of these weights."
+COMPARE_CONFIG = (
+    "Compare config.json, and which files there are, with where the weights come from: either may have changed, or a "
+    "file may be missing."
+)
+NAME_A_CLASS = (
+    "If the class comes with code of its own (trust_remote_code), leave config.json as it is. Otherwise, set "
+    "architectures to the class of transformers that these weights belong to."
+)
 COMPLETE = "All {parameters:,} parameters of {built} are in the file."
 BUT_POOLER = "All parameters of {built} but its pooler are in the file; sentence-transformers does not use that one."
-TAKE_ITS_FILE = "Use the config.json that was saved with these weights, or set its architectures to their class."
+TAKE_ITS_FILE = (
+    "Check that no weight file is missing. If all are there, the weights may be another class's, such as an encoder's "
+    "without this head: architectures in config.json names the class."
+)
 READ_THEM = "They may be in {file}, which loaders do not read: the check of the files says why."
-GET_THE_SHARDS = "The index lists them, but its shards do not hold them: get the index and its shards again."
+GET_THE_SHARDS = "The index lists them, but its shards do not hold them: compare both with their source."
 ADD_THE_SHARD = "They may be in the shards that are not there: the check of the files names them."
 NEVER_LOADED = "{built} has no parameter of this name, so the tensor is never loaded."
 NAME_ITS_CLASS = (
@@ -32,8 +42,13 @@ FIND_THE_STEP = (
     "tie_word_embeddings to false in config.json."
 )
 NO_PADDING = "Neither config.json nor the tokenizer names a padding token."
-NAME_THE_PAD = "Set pad_token_id in config.json to the id of the tokenizer's padding token."
-ZERO_THE_ROW = "Set the row to zero, and find the training step that broke it."
+NAME_THE_PAD = (
+    "Find out which token the model was trained to pad with: pad_token_id in config.json and the tokenizer should both "
+    "name that one. In some models positions are counted from this id, so a wrong one changes every answer."
+)
+FIND_WHAT_BROKE_IT = (
+    "Compare the row with the source or with an earlier checkpoint of the run, and find the step that broke it."
+)
 
 
 def no_config() -> str:

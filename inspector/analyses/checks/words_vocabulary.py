@@ -8,12 +8,15 @@ from inspector.analyses.checks.words import such_as
 from inspector.text import plural
 
 NAMED = 6  # tokens that a sentence names
-TOKENIZER_AGAIN = "Download the tokenizer's files again, or save them with tokenizer.save_pretrained()."
+TOKENIZER_AGAIN = (
+    "Try AutoTokenizer.from_pretrained() on the folder. If it fails, too, compare the tokenizer's files with their "
+    "source."
+)
 NOT_FINITE = "every row of the embedding matrix holds NaN or infinity."
 NO_TOKENIZER = "there is no tokenizer to compare the rows with."
 OWN_TOKENIZER = (
-    "Use the tokenizer that belongs to these weights, or resize the embeddings with "
-    "model.resize_token_embeddings(len(tokenizer)) and train the new rows."
+    "Compare the tokenizer's files with the source: they may be another model's. If you added the tokens yourself, "
+    "model.resize_token_embeddings(len(tokenizer)) makes new rows for them, to be trained."
 )
 ITS_TOKENIZER = (
     "Check that the tokenizer is the one that the model was trained with: added tokens may be missing from its files."

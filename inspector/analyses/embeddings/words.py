@@ -100,8 +100,8 @@ def _past_rows(health: Health, *, has_tokenizer: bool) -> Finding:
         len(health.tokens_beyond_rows),
         "Every token has a row.",
         BAD,
-        "The tokenizer assigns ids past the last row: a text with such a token crashes the model. Resize the "
-        "embeddings, or use the tokenizer that belongs to the model.",
+        "The tokenizer assigns ids past the last row: a text with such a token crashes the model. The tokenizer may be "
+        "another model's, or tokens were added to it and not to the model.",
     )
 
 

@@ -17,6 +17,12 @@ from inspector.models.vocabulary.python_classes import NOT_SUPPORTED, is_support
 from inspector.store.manifests.manifest import Manifest
 from inspector.store.names import VOCABULARIES
 
+# Who cannot read them may be at fault: another version of the library, or another program, may read them well.
+UNREADABLE = (
+    "The tokenizer files ({files}) cannot be read: if AutoTokenizer.from_pretrained() cannot read them either, compare "
+    "them with their source."
+)
+FAILS = "The checkpoint's tokenizer fails on {text}: compare the tokenizer's files with their source."
 SPECIAL_ROLES = ("pad", "mask", "unk", "cls", "sep", "bos", "eos")
 
 
@@ -38,8 +44,7 @@ def read_tokenizer(manifest: Manifest) -> Tokenizer:
         raise NotInCheckpointError(NOT_SUPPORTED.format(name=name))
     for needed, read in _READERS:
         if set(needed) <= names:
-            what = f"The tokenizer files ({', '.join(needed)}) cannot be read"
-            with _translated(what):
+            with _translated(UNREADABLE.format(files=", ".join(needed))):
                 return read(manifest)
     found = sorted(name for name in names if name.endswith(".model"))
     if found:
@@ -54,14 +59,14 @@ def read_tokenizer(manifest: Manifest) -> Tokenizer:
 
 
 @contextmanager
-def _translated(what: str) -> Iterator[None]:
+def _translated(said: str) -> Iterator[None]:
     try:
         with unprinted():
             yield
     except (InspectorError, KeyboardInterrupt, SystemExit, MemoryError):
         raise
     except BaseException as error:  # the Rust library panics past Exception
-        raise CheckpointError(f"{what}: save them again with tokenizer.save_pretrained().") from error
+        raise CheckpointError(said) from error
 
 
 @contextmanager
@@ -74,7 +79,7 @@ def careful(text: str) -> Iterator[None]:
     Raises:
         CheckpointError: If it breaks down.
     """
-    with _translated(f"The checkpoint's tokenizer fails on {text}"):
+    with _translated(FAILS.format(text=text)):
         yield
 
 

@@ -53,7 +53,7 @@ def choose_members(names: Iterable[str]) -> tuple[dict[str, str], tuple[str, ...
         if file_format(path.name) is None or path.parent != (home if path.name != MODULES else PurePosixPath()):
             ignored.append(str(path))
         elif path.name in chosen:
-            raise CheckpointError(f"{path.name} occurs twice: keep one of them.")
+            raise CheckpointError(f"{path.name} occurs twice: pack the folder again, with each file once.")
         else:
             chosen[path.name] = name
     return chosen, tuple(sorted(ignored))

@@ -147,7 +147,7 @@ def _only_set(names: Sequence[str]) -> tuple[str, ...]:
         listed = ", ".join(names[:4]) + (" …" if len(names) > 4 else "")
         raise CheckpointError(
             f"There are {len(names)} weight files, and nothing shows which belong together "
-            f"({listed}): keep one set, or add its index file."
+            f"({listed}): open one of them by its path, or add the index that lists those of one model."
         )
     shards = tuple(name for name in names if _set_of(name))
     if missing := list(missing_shards(shards)):

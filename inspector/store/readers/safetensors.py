@@ -183,7 +183,7 @@ def refuse_long_names(names: Iterable[str], file: str) -> None:
         if len(name) > MAX_NAME:
             raise CheckpointError(
                 f"{file} names a tensor {quoted(name, 20)} with {len(name):,} characters, more "
-                f"than the limit of {MAX_NAME:,}: get the file again."
+                f"than the limit of {MAX_NAME:,}: check that it is a file of weights."
             )
 
 
@@ -223,7 +223,7 @@ def _tensor(key: str, entry: Any, file: str, start: int) -> TensorInfo:
     if not isinstance(dtype, str) or dtype not in DTYPES:
         raise CheckpointError(
             f"The tensor {quoted(key)} in {file} has the dtype {quoted(str(dtype))}, which is "
-            "not supported: convert the weights to a plain floating-point dtype."
+            "not supported: open a copy in float32, bfloat16 or float16, if there is one."
         )
     kind = _kind(dtype, shape) if _is_size(begin) and _is_size(end) else None
     if kind is None:

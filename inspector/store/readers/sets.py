@@ -91,7 +91,8 @@ def refuse_foreign_index(weights: Weights, holders: Holders) -> None:
         first = min(missing)
         raise CheckpointError(
             f"{weights.index} lists {quoted(first)} in {listed[first]}, which does not contain it ({len(missing):,} of "
-            f"{len(listed):,} tensors are missing): get the index and its shards again."
+            f"{len(listed):,} tensors are missing): the index belongs to other files. Compare both with their "
+            "source."
         )
 
 
