@@ -94,6 +94,57 @@ RENAMED: dict[str, dict[str, Any]] = {
     "GPTNeoXJapaneseForCausalLM": ENCODER,
     "JetMoeForCausalLM": DECODER | {"num_local_experts": 4, "kv_channels": 16},
 }  # fmt: skip
+# Families whose layers have another name or are counted otherwise, whose halves have a config each, whose states are
+# several vectors a position, or whose parameters a loader freezes.
+HALF = ENCODER | {"model_type": "bert"}
+GEMMA = DECODER | {"sliding_window": 8}
+STREAMS: dict[str, dict[str, Any]] = {
+    "Gemma3nForCausalLM": GEMMA | {
+        "vocab_size_per_layer_input": VOCAB, "hidden_size_per_layer_input": 8, "altup_num_inputs": 3,
+        "num_hidden_layers": 4, "num_kv_shared_layers": 2, "laurel_rank": 4, "activation_sparsity_pattern": [0.0] * 4,
+        "layer_types": ["sliding_attention", "full_attention"] * 2},
+    "DeepseekV4ForCausalLM": {
+        **ENCODER, "num_hidden_layers": 3, "head_dim": 16, "q_lora_rank": 16, "moe_intermediate_size": 48,
+        "n_routed_experts": 4, "num_experts_per_tok": 2, "o_groups": 1, "o_lora_rank": 16, "qk_rope_head_dim": 8,
+        "index_n_heads": 2, "index_head_dim": 16, "index_topk": 4, "sliding_window": 8},
+    "HYV4ForCausalLM": DECODER,
+}  # fmt: skip
+UNLIKE: dict[str, dict[str, Any]] = STREAMS | {
+    "TrOCRForCausalLM": SIZES | {"d_model": 32, "decoder_layers": 2, "decoder_attention_heads": 2,
+                                 "decoder_ffn_dim": 48},
+    "NemotronHForCausalLM": DECODER | {
+        "layers_block_type": ["mamba", "full_attention", "moe"], "mamba_num_heads": 4, "mamba_head_dim": 16,
+        "ssm_state_size": 16, "n_groups": 2, "chunk_size": 8, "n_routed_experts": 4, "moe_intermediate_size": 48,
+        "moe_shared_expert_intermediate_size": 48, "use_mamba_kernels": False},
+    "LongcatFlashForCausalLM": SIZES | {
+        "hidden_size": 32, "num_layers": 2, "num_attention_heads": 2, "ffn_hidden_size": 48, "q_lora_rank": 16,
+        "kv_lora_rank": 16, "qk_nope_head_dim": 8, "qk_rope_head_dim": 8, "head_dim": 8, "v_head_dim": 16,
+        "moe_topk": 2, "n_routed_experts": 4, "zero_expert_num": 2, "expert_ffn_hidden_size": 48},
+    "Inkling2ForCausalLM": DECODER | {
+        "vocab_size": VOCAB + 4, "unpadded_vocab_size": VOCAB, "swa_num_attention_heads": 2, "eos_token_id": 2,
+        "swa_num_key_value_heads": 2, "swa_head_dim": 16, "sliding_window_size": 8, "moe_intermediate_size": 48,
+        "n_routed_experts": 4, "num_experts_per_tok": 2},
+    "HrmTextForCausalLM": {**DECODER, "num_hidden_layers": 16, "num_layers_per_stack": 1, "H_cycles": 2, "L_cycles": 2},
+    "FunnelForMaskedLM": {"vocab_size": VOCAB, "block_sizes": [1, 2], "num_decoder_layers": 1, "d_model": 32,
+                          "n_head": 2, "d_head": 16, "d_inner": 48},
+    "FSMTForConditionalGeneration": BART | {"langs": ["en", "de"], "src_vocab_size": VOCAB, "tgt_vocab_size": VOCAB},
+    "ProphetNetForConditionalGeneration": SIZES | {
+        "hidden_size": 32, "encoder_ffn_dim": 48, "num_encoder_layers": 2, "num_encoder_attention_heads": 2,
+        "decoder_ffn_dim": 48, "num_decoder_layers": 2, "num_decoder_attention_heads": 2,
+        "decoder_start_token_id": 2},
+    "T5GemmaForConditionalGeneration": {
+        "vocab_size": VOCAB, "decoder_start_token_id": 2, "encoder": GEMMA,
+        "decoder": GEMMA | {"num_hidden_layers": 3, "is_decoder": True, "cross_attention_hidden_size": 32}},
+    "EncoderDecoderModel": {
+        "encoder": HALF, "decoder": HALF | {"num_hidden_layers": 3, "is_decoder": True, "add_cross_attention": True},
+        "decoder_start_token_id": 2, "pad_token_id": 0},
+    "VisionEncoderDecoderModel": {
+        "encoder": {"model_type": "vit", "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2,
+                    "intermediate_size": 48, "image_size": 16, "patch_size": 8},
+        "decoder": {"model_type": "gpt2", "vocab_size": VOCAB, "n_positions": 64, "n_embd": 32, "n_layer": 3,
+                    "n_head": 2, "add_cross_attention": True},
+        "decoder_start_token_id": 2, "pad_token_id": 0},
+}  # fmt: skip
 WITHOUT_HEAD = {
     "BertModel": ENCODER,
     "RobertaModel": ENCODER,
@@ -112,7 +163,10 @@ def random_model(architecture: str, *, seed: int = 0, **changes: Any) -> Any:
     """Build a small model; every parameter is random, norms and biases too."""
     model_class = getattr(transformers, architecture)
     config = model_class.config_class(
-        **((MODELS | WITHOUT_HEAD | ENCODER_DECODER | UNLISTED | UNLISTED_MASKED | RENAMED)[architecture] | changes)
+        **(
+            (MODELS | WITHOUT_HEAD | ENCODER_DECODER | UNLISTED | UNLISTED_MASKED | RENAMED | UNLIKE)[architecture]
+            | changes
+        )
     )
     torch.manual_seed(seed)
     model = model_class(config).eval()

@@ -74,7 +74,6 @@ MODEL_ERRORS = (RuntimeError, ValueError, TypeError, LookupError, AttributeError
 MOST_MODULES = 20_000  # the largest models have a few thousand
 FREE_MODULES, MODULES_A_TENSOR = 1_000, 20  # what a file of so many tensors may be built as
 MOST_BUFFER_NBYTES = 2_000_000_000  # masks and tables that are computed and not in the file
-# A model far larger than its file could only be filled with random numbers.
 LARGEST_RATIO = 4
 
 
@@ -384,12 +383,22 @@ def checked_hollow(
             f"According to its config.json, {name} computes {computed:,} bytes of masks and tables, more than the "
             f"limit of {MOST_BUFFER_NBYTES:,}: compare it with the original model's."
         )
-    if wanted > LARGEST_RATIO * held + 1_000_000:
+    if not _fills(held, hollow):
+        if (own := own_class(config)) is not model_class and _fills(held, hollow_model(own, config)):
+            raise CheckpointError(
+                f"{model_class.__name__} has {wanted:,} parameters, and the file of {name} contains the {held:,} of "
+                f"its own class, {own.__name__}: what it holds is only a part of {model_class.__name__}."
+            )
         raise CheckpointError(
             f"According to its config.json, {name} has {wanted:,} parameters, but its file contains {held:,}: "
             f"{COMPARE}."
         )
     return hollow
+
+
+def _fills(held: int, hollow: PreTrainedModel) -> bool:
+    """Whether a file of so many numbers may be a model's: one far larger could only be filled with random ones."""
+    return sum(parameter.numel() for parameter in hollow.parameters()) <= LARGEST_RATIO * held + 1_000_000
 
 
 def stored_dtype(state: Mapping[str, torch.Tensor]) -> torch.dtype:

@@ -33,6 +33,8 @@ UNMEASURED_POSITIONS = 100_000_000  # rotary positions show in no shape
 COUNT = re.compile(r"(num|n)_.*")
 SIZE = re.compile(r".*_(size|dim)|d_.*")
 UNMEASURED_COUNT = 4_096  # of codes, buckets and positions that small models have more of than of anything stored
+VOCABULARY = re.compile(r"\w+_vocab_size")
+UNMEASURED_VOCABULARY = 1_000_000  # one that the logits are cut to shows in no shape
 UNMEASURED_SIZE = 65_536  # sizes up to this need not show in any shape (images, patches, windows)
 ROWS = re.compile(r"(?:^|\.)(?:word_embeddings?|embed_tokens|wte|tok_embeddings|embed_in|shared)\.weight$")
 # What shows that config.json and weights do not fit does not show which of the two is wrong.
@@ -186,6 +188,8 @@ def _refuse_bounds(config: dict[str, Any], tensors: Tensors) -> None:
         if type(value) is not int or key in (*LAYERS, *POSITIONS, "num_labels"):
             continue
         limit = max(largest, UNMEASURED_SIZE) if SIZE.fullmatch(key) or key in OCCURS else None
+        if VOCABULARY.fullmatch(key):
+            limit = max(largest, UNMEASURED_VOCABULARY)
         if COUNT.fullmatch(key):
             limit = max(largest, len(tensors), UNMEASURED_COUNT)
         if limit is not None and value > limit:

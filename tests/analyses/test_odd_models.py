@@ -13,7 +13,7 @@ from inspector.analyses.padding.compute import padding
 from inspector.errors import NotInCheckpointError
 from inspector.models.loading import load
 from tests.conftest import silent
-from tests.families import DECODER, ENCODER, save_checkpoint
+from tests.families import ENCODER, save_checkpoint
 
 TEXT = "w1 w2 w3 w4 w5 w6"
 
@@ -39,16 +39,6 @@ def test_an_output_layer_that_is_never_called(tmp_path, open_path):
     assert cells["score"].tolist() == pytest.approx(logits.flatten().tolist(), abs=1e-4)
     assert result.taken_from_model
     assert any("does not call its output layer as a module" in each for each in result.warnings)
-
-
-def test_states_of_several_streams_are_refused(tmp_path, open_path):
-    sizes = DECODER | {"hidden_size_per_layer_input": 8, "vocab_size_per_layer_input": 60,
-                       "altup_num_inputs": 2, "laurel_rank": 4, "num_kv_shared_layers": 0,
-                       "activation_sparsity_pattern": [0.0, 0.0],
-                       "layer_types": ["full_attention"] * 2}  # fmt: skip
-    folder = save_odd(tmp_path, "Gemma3nForCausalLM", **sizes)
-    with pytest.raises(NotInCheckpointError, match="gemma3n_text models keep 2 × 1 × 8 × 32"):
-        lens(open_path(folder), progress=silent, text=TEXT)
 
 
 @pytest.mark.parametrize("architecture", ["BartForConditionalGeneration", "MBartForConditionalGeneration"])

@@ -12,7 +12,7 @@ from inspector.analyses.classes.compute_modules import fold_tree, module_rows, t
 from inspector.analyses.classes.compute_output import model_output
 from inspector.analyses.classes.request import ClassesRequest
 from inspector.analyses.classes.result import ModelClasses, SiblingClass
-from inspector.models.build import build_model, own_class
+from inspector.models.build import build_model, own_class, own_config
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.execution import LARGE
 from inspector.progress import Progress
@@ -57,17 +57,30 @@ def classes(checkpoint: Checkpoint, request: ClassesRequest, *, progress: Progre
             family.append(found)
     return ModelClasses(
         model_class=model_class.__name__,
-        config_class=type(checkpoint.config).__name__,
+        config_class=_config_class(checkpoint, model_class).__name__,
         parameters=sum(sizes.values()),
         hierarchy=hierarchy(model_class),
         siblings=tuple(family),
         used_classes=used,
         modules=rows,
         output=output,
-        warnings=(*_unknown_class(checkpoint, model_class), *said),
+        warnings=(*_unknown_class(checkpoint, model_class), *_other_config(checkpoint, model_class), *said),
         tree=tree,
         tree_text=tree_text(tree),
     )
+
+
+def _config_class(checkpoint: Checkpoint, model_class: type[PreTrainedModel]) -> type:
+    """What `from_pretrained` of the class reads config.json as."""
+    return model_class.config_class or type(checkpoint.config)
+
+
+def _other_config(checkpoint: Checkpoint, model_class: type[PreTrainedModel]) -> list[str]:
+    """Say that the Auto classes read config.json as another class than the model's own does."""
+    own, given = _config_class(checkpoint, model_class), own_config(model_class, checkpoint.config)
+    if isinstance(given, own):
+        return []
+    return [words.OTHER_CONFIG.format(model=model_class.__name__, own=own.__name__, given=type(given).__name__)]
 
 
 def _unknown_class(checkpoint: Checkpoint, shown: type[PreTrainedModel]) -> list[str]:

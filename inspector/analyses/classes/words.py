@@ -23,6 +23,10 @@ TRAINED_AS = "Every name fits, but the weights were trained as {model}, so this 
 UNKNOWN_CLASS = (
     "config.json names the class {named}, which transformers {version} does not have: {model} is shown instead."
 )
+OTHER_CONFIG = (
+    "transformers' Auto classes read this config.json as {given}, as this page does, and {model}.from_pretrained reads "
+    "it as {own}: load it with an Auto class, which knows all of its settings."
+)
 NO_OUTPUT = "There is no output to show: {error}"
 DID_NOT_RUN = (
     "{model} did not run on this example, so there is no output to show; its classes and modules are complete."

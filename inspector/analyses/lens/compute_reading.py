@@ -52,13 +52,14 @@ class _Early:
 
     states: tuple[torch.Tensor, ...]
     ladder: Ladder | None
+    rows: int  # tokens that were scored
     frames: Frames
 
     def holds(self, setting: Setting, layers: Sequence[int]) -> bool:
         """Whether the pass ended with these very states, and its head is still taken to have these steps."""
         final = setting.run.hidden_states
         same = all(state is final[layer] for state, layer in zip(self.states, layers, strict=True))
-        return same and self.ladder is setting.scorer.ladder
+        return same and self.ladder is setting.scorer.ladder and self.rows == setting.scorer.rows
 
 
 class Reading:
@@ -92,7 +93,9 @@ class Reading:
         for layers in _inner_groups(setting, chosen, count):
             if layers not in self._early and layers[-1] < len(states):
                 here = tuple(states[layer] for layer in layers)
-                self._early[layers] = _Early(here, setting.scorer.ladder, self._read(setting, here, layers))
+                self._early[layers] = _Early(
+                    here, setting.scorer.ladder, setting.scorer.rows, self._read(setting, here, layers)
+                )
                 self._tell(setting, count)
         self.milliseconds += 1000 * (time.perf_counter() - began)
 

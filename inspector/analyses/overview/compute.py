@@ -70,7 +70,7 @@ def overview(checkpoint: Checkpoint, request: OverviewRequest, *, progress: Prog
         nbytes_in_memory=count_nbytes(manifest.tensors.stored),
         vocab_rows=vocab_rows,
         d_model=_first(config, WIDTH) or columns,
-        layers=_first(config, LAYERS),
+        layers=_layers(checkpoint),
         heads=heads,
         tokenizer=tokenizer,
         warnings=(
@@ -161,6 +161,21 @@ def _embedding_shape(checkpoint: Checkpoint) -> tuple[int | None, int | None]:
     except NotInCheckpointError:
         return None, None
     return rows, columns
+
+
+def _layers(checkpoint: Checkpoint) -> int | None:
+    """Layers of the text model; of one whose halves have a config each, the decoder's, which the lens reads."""
+    config = checkpoint.manifest.config
+    said = _first(config or {}, LAYERS)
+    if config is None or (checkpoint.family and said is not None):
+        return said
+    try:
+        whole = checkpoint.config
+        halves = not whole.is_encoder_decoder or whole.sub_configs
+        counted = getattr(whole.get_text_config(decoder=True) if halves else whole, "num_hidden_layers", None)
+    except (InspectorError, ValueError):  # of a type that is not known, or with several texts
+        return said
+    return counted if isinstance(counted, int) else said
 
 
 def _first(config: Mapping[str, Any], keys: tuple[str, ...]) -> int | None:

@@ -65,7 +65,10 @@ def _timed(checkpoint: Checkpoint, task: str, dtype: Dtype, progress: Progress) 
 
 
 def _task(checkpoint: Checkpoint) -> str:
-    """The head that the pages run, else the base model; an encoder and a decoder may have none without a head."""
+    """The head that the pages run, of an encoder and decoder the one that its own class has, else the base model."""
     from inspector.models.build import find_class
 
-    return next(iter(checkpoint.language_heads), "base" if find_class(checkpoint.config, "base") else "seq2seq_lm")
+    config = checkpoint.config
+    found = find_class(config, "seq2seq_lm") if config.is_encoder_decoder else None
+    whole = found is not None and found.__name__ in (config.architectures or ())
+    return next(iter(checkpoint.language_heads), "seq2seq_lm" if whole or not find_class(config, "base") else "base")

@@ -69,6 +69,9 @@ def training(
     progress(None, "Building the model")
     model_class = own_class(checkpoint.config)
     model, missing = checkpoint.outline(model_class)
+    frozen = _built_frozen(model_class, checkpoint)
+    if any(each.requires_grad for name, each in model.named_parameters() if name in frozen):
+        model.initialize_weights()  # as from_pretrained ends: a class may freeze its parameters anew there
     parameters = sort_parameters(model, missing)
     rates = learning_rates(request, progress)
     frame = parameter_frame(parameters)
@@ -97,7 +100,7 @@ def training(
         warnings=(
             *words.warn_of_quantized([each.scheme for each in checkpoint.quantized.values()]),
             *_warnings(checkpoint, parameters, example),
-            *_thawed(model_class, checkpoint, parameters),
+            *_thawed(model_class, frozen, parameters),
         ),
         parameters=frame,
     )
@@ -171,11 +174,15 @@ def _warnings(checkpoint: Checkpoint, parameters: list[Sorted], example: DecayEx
     return said
 
 
-def _thawed(model_class: type[PreTrainedModel], checkpoint: Checkpoint, parameters: list[Sorted]) -> list[str]:
-    """What the class builds frozen, and loading sets free: sinusoidal positions, for one."""
+def _built_frozen(model_class: type[PreTrainedModel], checkpoint: Checkpoint) -> set[str]:
+    """Names of the parameters that the class builds frozen."""
     with torch.device("meta"):
         fresh = model_class(copy.deepcopy(checkpoint.config))
-    frozen = {name for name, each in fresh.named_parameters() if not each.requires_grad}
+    return {name for name, each in fresh.named_parameters() if not each.requires_grad}
+
+
+def _thawed(model_class: type[PreTrainedModel], frozen: set[str], parameters: list[Sorted]) -> list[str]:
+    """What the class builds frozen, and loading sets free: sinusoidal positions, for one."""
     free = [each.names[0] for each in parameters if each.group != FROZEN]
     thawed = [name for name in free if name in frozen]
     if not thawed:

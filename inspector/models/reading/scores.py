@@ -44,6 +44,7 @@ class Scorer:
     output: Unembedding | None
     unusable: torch.Tensor  # ids of rows that hold NaN or infinity
     tied: bool  # whether the unembedding is the input embedding
+    most: int | None = None  # tokens that the model itself scores, where its matrices have more rows
 
     @property
     def rungs(self) -> tuple[str, ...]:
@@ -63,7 +64,7 @@ class Scorer:
         """Tokens that are scored."""
         matrices = [each.weight for each in (self.unembedding,) if each is not None]
         matrices += [self.embedding] if self.embedding is not None else []
-        return min(len(matrix) for matrix in matrices)
+        return min(self.most or len(matrix) for matrix in matrices)
 
     @property
     def unembedding(self) -> Unembedding | None:

@@ -17,6 +17,7 @@ from inspector.models.placing.following import following
 from inspector.models.reading.ladder import Unembedding, build_ladder
 from inspector.models.reading.readout import block_states
 from inspector.models.reading.scores import Scorer, build_scorer
+from inspector.models.reading.streams import Tail, noting_tail
 from inspector.models.running import LARGE_LOGITS, Forward, Loaded, forward, memory_guard
 from inspector.models.vocabulary.labels import find_row
 from inspector.progress import Progress
@@ -50,6 +51,9 @@ class Setting:
         """Compare the last layer's logits with the model's own, and take those if ours differ."""
         if not self.scorer.has_head:
             return
+        given = self.run.logits_of(slice(0, 1))
+        if given is not None and given.shape[-1] < self.scorer.rows:  # the model itself cuts spare rows off
+            self.scorer = replace(self.scorer, most=given.shape[-1])
         with memory_guard(self.loaded), torch.inference_mode():
             for block in self._blocks():
                 hidden = self.run.hidden_states[-1][0, block]
@@ -188,17 +192,18 @@ def prepare(
         left_out=tuple(left_out),
     )
     progress(None, "Running the model")
-    with following(loaded, partial(follow, setting)) if follow else nullcontext():
-        run = setting.run = forward(
-            loaded,
-            torch.tensor([encoded.ids]),
-            torch.tensor([encoded.type_ids]),
-            head=scorer.has_head,
-            every_layer=True,
-            decoder_ids=decoder_ids,
-            capture=output is not None,
-            by_blocks_from=by_blocks_from,
+    run_once = partial(
+        forward, loaded, torch.tensor([encoded.ids]), torch.tensor([encoded.type_ids]), decoder_ids=decoder_ids
+    )
+    with (
+        following(loaded, partial(follow, setting)) if follow else nullcontext(),
+        noting_tail(loaded.model.base_model) if ladder is None else nullcontext(Tail()) as tail,
+    ):
+        run = setting.run = run_once(
+            head=scorer.has_head, every_layer=True, capture=output is not None, by_blocks_from=by_blocks_from
         )
+    if any(state.dim() != STATES for state in run.hidden_states):
+        run = _read_streams(checkpoint, setting, tail, partial(run_once, head=False))
     _check_states(checkpoint, run, len(shown))
     if not torch.isfinite(run.hidden_states[-1]).all():
         raise damaged(checkpoint.name, loaded)
@@ -206,6 +211,19 @@ def prepare(
     if setting.silent:
         raise damaged(checkpoint.name, loaded)
     return setting
+
+
+def _read_streams(checkpoint: Checkpoint, setting: Setting, tail: Tail, run_base: Callable[[], Forward]) -> Forward:
+    """Make one vector a position of states that are several, as the model's own last steps do, where they are found."""
+    states = tail.read(setting.run.hidden_states, run_base)
+    if states is not None:
+        setting.run = replace(setting.run, hidden_states=states)
+        setting.warnings += (
+            f"{checkpoint.config_values.get('model_type')} models keep several vectors for each position between their "
+            "layers: each layer is read as the one vector that the model's own last steps make of them for its final "
+            "norm.",
+        )
+    return setting.run
 
 
 def _check_states(checkpoint: Checkpoint, run: Forward, positions: int) -> None:
