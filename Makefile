@@ -1,6 +1,8 @@
-# make run     install the requirements and start the app; make run OPEN=PATH opens your own checkpoint
+# make run     install the requirements and start the app; make run OPEN=PATH opens your own checkpoint, PORT=9000 chooses a port
 # make test    run the everyday tests; make test ROOM=lens runs those of one room or folder
+# make rest    run what make test leaves out
 # make check   check formatting, lint and types, and run every test: before you submit
+# make dist    build the wheel and the source archive into dist/
 # make bench   measure timings against other libraries
 # make faults  kill servers and workers, fill disks, and write docs/faults.md
 # make pins    check that the package indexes still offer every pinned version
@@ -9,26 +11,30 @@
 
 VENV := .venv
 PYTHON := $(VENV)/bin/python
-PORT ?= 8501
 MINUTES ?= 10
 # Three processes take files in the order that tests/conftest.py sets: more than two processors, as browser tests wait.
 SHARED := -n 3 --dist loadfile --no-loadscope-reorder
 PIP := $(PYTHON) -m pip install --quiet --disable-pip-version-check
-DAILY := not (cluster or faults or scan or fuzz or crowd or compiling or families or browser)
+MARKED := cluster or faults or scan or fuzz or crowd or compiling or families or printed or browser
+DAILY := not ($(MARKED))
 # The tests of a room and its page, or a folder of tests.
 TESTS = $(or $(wildcard tests/analyses/$(ROOM) tests/app/test_$(ROOM).py),tests/$(ROOM))
 
 # The tests start hundreds of processes: each would compile all modules again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run test check every lint bench faults fuzz pins sbom clean
+.PHONY: run test rest check every lint dist bench faults fuzz pins sbom clean
 
 run: $(VENV)/run.stamp
-	$(PYTHON) $(if $(OPEN),-m inspector serve "$(OPEN)" --port,-m streamlit run app.py --server.port) $(PORT)
+	$(PYTHON) -m inspector serve $(if $(OPEN),"$(OPEN)") $(if $(PORT),--port $(PORT))
 
 test: $(VENV)/dev.stamp
 	scripts/chromium
 	$(PYTHON) -m pytest $(if $(ROOM),$(TESTS),$(SHARED) -m "$(DAILY)")
+
+rest: $(VENV)/dev.stamp
+	scripts/chromium
+	$(PYTHON) -m pytest $(SHARED) -m "$(MARKED)"
 
 lint: $(VENV)/dev.stamp
 	$(PYTHON) -m ruff format --check .
@@ -42,6 +48,9 @@ check:
 every: $(VENV)/dev.stamp
 	scripts/chromium
 	$(PYTHON) -m pytest $(SHARED)
+
+dist: $(VENV)/dev.stamp
+	$(PYTHON) -m hatchling build --clean --directory dist
 
 bench: $(VENV)/dev.stamp
 	scripts/chromium

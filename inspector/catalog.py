@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
+from inspector.errors import RequestError
+from inspector.program import lacks
+
 if TYPE_CHECKING:
     from inspector.request import Request
 
@@ -284,8 +287,16 @@ def answer(verb: str, checkpoint: Any, **parameters: Any) -> Any:
 
     Returns:
         The result of the room's function.
+
+    Raises:
+        RequestError: If a library that it needs is not installed.
     """
-    return find(CATALOG[verb].function)(checkpoint, **parameters)
+    try:
+        return find(CATALOG[verb].function)(checkpoint, **parameters)
+    except ModuleNotFoundError as error:
+        if lack := lacks(error):
+            raise RequestError(lack) from error
+        raise
 
 
 def request_of(verb: str) -> type[Request]:

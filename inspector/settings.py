@@ -14,6 +14,7 @@ from typing import Any, Literal, get_args
 import platformdirs
 
 from inspector.errors import SettingsError
+from inspector.program import how_to_add
 
 Device = Literal["auto", "cpu", "cuda", "mps", "spread", "stream"]
 Dtype = Literal["auto", "float32", "bfloat16", "float16"]
@@ -144,7 +145,7 @@ def _scheme(scheme: str) -> str:
     if find_spec(known["class"].partition(".")[0]) is None:
         raise SettingsError(
             f"INSPECTOR_STORE is a {scheme.lower()}:// store, but its package is not installed: "
-            "install requirements-ray.txt, or the package that fsspec names for it."
+            f"{how_to_add('ray')}, or install the package that fsspec names for it."
         )
     return scheme.lower()
 

@@ -93,7 +93,7 @@ norms = norms_histogram(points, name=checkpoint.name, theme=session.theme())
 parts.chart(norms, alt="Histogram of row norms, with padding and special tokens marked")
 
 health.draw(result, checkpoint=checkpoint)
-file = f"{checkpoint.name}-{choice.method}.csv"
+file = f"{checkpoint.name.rpartition('/')[2]}-{choice.method}.csv"  # of org/name: no folder org has to be there
 mapping = (choice.verb, *choice.to_argv(), "-o", file)
 parts.elsewhere(checkpoint, asked or EmbeddingsRequest(), mapping)
 

@@ -27,8 +27,18 @@ from inspector.results.checkpoint import Opened
 from inspector.results.plain import to_json
 from inspector.settings import settings
 from inspector.store.names import ARCHIVE_SUFFIXES
-from inspector.store.origins.snapshots import Snapshot, identity_of, is_run, list_snapshots, step_of
+from inspector.store.origins.snapshots import (
+    UPLOADS,
+    Snapshot,
+    find_run,
+    identity_of,
+    is_run,
+    list_snapshots,
+    step_of,
+    uploaded_runs,
+)
 from inspector.store.reference import CheckpointRef, find_reference
+from inspector.store.uploads import list_uploads
 from inspector.text import escaped
 
 STATUSES = ("done", "refused", "failed")
@@ -210,27 +220,38 @@ def _read_list(path: Path) -> list[str]:
 def names_run(text: str) -> bool:
     """Whether a text stands for several snapshots."""
     try:
-        return is_run(Path(text)) or (text in RUNS and not Path(text).exists())
+        return is_run(Path(text)) or (_is_named(text) and not Path(text).exists())
     except OSError:  # a folder that may not be read is refused where it is opened
         return False
 
 
+def _is_named(text: str) -> bool:
+    """Whether it is a run by its name, bundled or uploaded, as a link has it."""
+    return text in RUNS or text.startswith(f"{UPLOADS}:")
+
+
 def _expand(text: str) -> Iterator[Snapshot | Entry]:
     """The snapshots that a text stands for: those of a run, or one checkpoint."""
-    if text in RUNS and not Path(text).exists():
-        for name, demo in RUNS[text].items():
-            yield Snapshot(name, CheckpointRef("demo", name), step_of(name), identity_of(demo.folder))
-        return
     try:
         if is_run(Path(text)):
             for snapshot in list_snapshots(Path(text)):
                 yield replace(snapshot, name=str(Path(text) / snapshot.name))
+        elif names_run(text):
+            yield from _snapshots(text)
         else:
             yield _one(text)
     except (CheckpointError, OSError) as error:
         said = str(error) if isinstance(error, CheckpointError) else _unreadable(text)
         nowhere = Snapshot(text, CheckpointRef("path", text), None)
         yield Entry(nowhere, "refused", error=said)
+
+
+def _snapshots(text: str) -> Iterator[Snapshot]:
+    if text in RUNS:
+        for name, demo in RUNS[text].items():
+            yield Snapshot(name, CheckpointRef("demo", name), step_of(name), identity_of(demo.folder))
+    else:
+        yield from find_run(text, roots=(), uploads=uploaded_runs(list_uploads(settings())))[1]
 
 
 def _one(text: str) -> Snapshot:

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
-from pathlib import Path
+from collections.abc import Iterator
+from importlib.util import find_spec
 from typing import Annotated
 
 import typer
 
-import inspector
 from inspector.cli.answering import AsJson, app, refusals, show
 from inspector.engine.local import LocalEngine
 from inspector.engine.report import confinement_of, server_limits
+from inspector.errors import RequestError
+from inspector.program import app_script, lacks
 from inspector.settings import settings
 from inspector.store.keeping.quota import account
 from inspector.store.reference import find_reference
 
-SCRIPT = Path(inspector.__file__).parents[1] / "app.py"
+FIRST_PORT, LAST_PORT = 8501, 65_535
+PORTS = 20  # that are tried where none is asked for
 
 
 @app.command()
@@ -25,16 +29,68 @@ def serve(
     checkpoint: Annotated[
         str | None, typer.Argument(metavar="CHECKPOINT", help="Checkpoint to open first; any form that verbs take.")
     ] = None,
-    port: Annotated[int, typer.Option(help="Port on which the app listens.")] = 8501,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            envvar="STREAMLIT_SERVER_PORT", help=f"Port on which the app listens; default: from {FIRST_PORT} on."
+        ),
+    ] = None,
+    address: Annotated[
+        str | None, typer.Option(help="Address on which the app listens; 0.0.0.0: other machines reach it.")
+    ] = None,
+    host: Annotated[
+        list[str] | None, typer.Option(help="Name under which other machines reach the app (repeatable).")
+    ] = None,
 ) -> None:
-    """Start the web app and open a checkpoint."""
+    """Start the web app, open a checkpoint, and show it in a browser."""
     environment = dict(os.environ)
-    if checkpoint is not None:
-        with refusals():
+    with refusals():
+        if checkpoint is not None:
             typed = os.path.expanduser(checkpoint)  # noqa: PTH111 - it refuses no name
             environment["INSPECTOR_OPEN"] = str(find_reference(typed))
-    command = [sys.executable, "-m", "streamlit", "run", str(SCRIPT), f"--server.port={port}"]
+        chosen = free_port(port)
+    for said in missing():
+        sys.stderr.write(f"{said}\n")
+    # -P: no file of the current folder takes the place of a library
+    command = [sys.executable, "-P", "-m", "streamlit", "run", str(app_script()), f"--server.port={chosen}"]
+    command += [f"--server.address={address}"] if address else []
+    command += [f"--server.allowedHosts={name}" for name in host or ()]
+    command += [f"--browser.serverAddress={host[0]}"] if host else []
     os.execve(sys.executable, command, environment)
+
+
+def free_port(asked: int | None) -> int:
+    """The port that was asked for, or the first one that is free.
+
+    Raises:
+        RequestError: If it is none, or another program listens there.
+    """
+    if asked is not None and not 0 < asked <= LAST_PORT:
+        raise RequestError(f"There is no port {asked}: choose one between 1 and {LAST_PORT:,}.")
+    tried = range(FIRST_PORT, FIRST_PORT + PORTS) if asked is None else [asked]
+    free = next(filter(_is_free, tried), None)
+    if free is None:
+        which = f"Port {asked}" if asked is not None else f"Every port from {tried[0]} to {tried[-1]}"
+        raise RequestError(f"{which} is in use, perhaps by an inspector that runs already: choose another with --port.")
+    if asked is None and free != FIRST_PORT:
+        sys.stderr.write(f"Port {FIRST_PORT} is in use: the app listens on port {free}.\n")
+    return free
+
+
+def _is_free(port: int) -> bool:
+    try:
+        with socket.create_server(("localhost", port)):
+            return True
+    except OSError:
+        return False
+
+
+def missing() -> Iterator[str]:
+    """Say what this machine lacks; the app does the rest without it."""
+    if find_spec("torch") is None and (lack := lacks(ModuleNotFoundError(name="torch"))):
+        yield f"The app answers what the headers tell, such as the overview. What reads numbers has to wait. {lack}"
+    if sys.platform != "linux":
+        yield "Workers are not sandboxed on this system: open only checkpoints that you trust."
 
 
 @app.command()

@@ -25,6 +25,7 @@ from importlib import import_module
 from inspector.engine.starting.deferring import defer_imports
 from inspector.engine.wire import AHEAD, IMPORT, WARM
 from inspector.engine.worker import work
+from inspector.program import lacks
 
 DESCRIPTORS = 3
 
@@ -88,8 +89,9 @@ class ForkServer:
         for module in self._modules:
             try:
                 import_module(module)
-            except BaseException:  # the analysis that needs it says so to the person
-                traceback.print_exc()
+            except BaseException as error:  # the analysis that needs it says so to the person
+                if not lacks(error):
+                    traceback.print_exception(error)
         if self._modules:
             gc.collect()
             gc.freeze()  # the children's collector need not touch, and copy, what they share

@@ -43,6 +43,7 @@ from inspector.engine.wire import (
     as_message,
     device_of,
 )
+from inspector.program import lacks
 from inspector.results.checkpoint import Opened
 from inspector.store.manifests.documents import collector_paused
 
@@ -105,8 +106,10 @@ class Worker:
             self._send(as_message(error))
         except FileNotFoundError as error:  # deleted at this moment, perhaps by another server
             self._send(self._gone(batch) or self._unexpected(error))
+        except ModuleNotFoundError as error:
+            lack = lacks(error)
+            self._send(as_message(errors.RequestError(lack)) if lack else self._unexpected(error))
         except BaseException as error:  # a tokenizer's panic is no Exception
-            traceback.print_exc()
             self._send(self._unexpected(error))
 
     def _values(self, requests: Sequence[OpenRequest | RunRequest]) -> Sequence[Any]:
@@ -196,6 +199,7 @@ class Worker:
         return None
 
     def _unexpected(self, error: BaseException) -> Failure:
+        traceback.print_exception(error)
         if known := limits.explain(error, self._setup.settings, device=self._device):
             return as_message(known)
         # What is no Exception left the libraries in an unknown state: a WorkerError ends the worker
@@ -240,5 +244,6 @@ def _reads_names(request: OpenRequest | RunRequest) -> bool:
 def _import_quietly(module: str) -> None:
     try:
         import_module(module)
-    except BaseException:  # the analysis that needs it says so to the person
-        traceback.print_exc()
+    except BaseException as error:  # the analysis that needs it says so to the person
+        if not lacks(error):
+            traceback.print_exception(error)

@@ -66,21 +66,13 @@ def encode_all(checkpoint: Checkpoint, texts: Sequence[tuple[str, str | None]]) 
     encodings = tuple(tokens.encoding(text, pair) for text, pair in texts)
     for encoding in encodings:
         checkpoint.check_ids(tuple(encoding.ids), encoding.type_ids)
-    pad(encodings, tokens)
+    tokens.pad(encodings)
     return HeadInput(
         encodings,
         torch.tensor([encoding.ids for encoding in encodings]),
         torch.tensor([encoding.attention_mask for encoding in encodings]),
         torch.tensor([encoding.type_ids for encoding in encodings]),
     )
-
-
-def pad(encodings: Sequence[Encoding], tokens: Tokens) -> None:
-    """Pad encodings in place to the longest, by the tokenizers library's own method."""
-    token, index = tokens.role("pad")
-    longest = max(len(encoding.ids) for encoding in encodings)
-    for encoding in encodings:
-        encoding.pad(longest, direction=tokens.padding_side, pad_id=index or 0, pad_token=token or "")
 
 
 def arguments(loaded: Loaded, given: HeadInput, *, choices: bool = False) -> dict[str, Any]:

@@ -105,6 +105,13 @@ class Tokens:
         """The algorithm: "WordPiece", "BPE", "Unigram" or "WordLevel"."""
         return type(self._tokenizer.model).__name__
 
+    def pad(self, encodings: Sequence[Encoding]) -> None:
+        """Pad encodings in place to the longest, by the tokenizers library's own method."""
+        token, index = self.role("pad")
+        longest = max(len(encoding.ids) for encoding in encodings)
+        for encoding in encodings:
+            encoding.pad(longest, direction=self.padding_side, pad_id=index or 0, pad_token=token or "")
+
     @cached_property
     def info(self) -> TokenizerInfo:
         """What the overview says of it."""

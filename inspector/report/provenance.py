@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import platform
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
+from importlib.util import find_spec
 from urllib.parse import urlencode
 
 import inspector
 from inspector.analyses.overview.result import Overview
+from inspector.program import command_line
 from inspector.report.content import Context, Setting
 from inspector.request import Request
 from inspector.results.checkpoint import Opened
@@ -25,7 +26,7 @@ def describe(context: Context, ran: Iterable[str]) -> dict[str, str]:
     """All that must be the same for the same numbers; nothing of the machine that made it."""
     overview, setting = context.overview, context.setting
     files = "; ".join(f"{file.name} ({file.nbytes:,} bytes, SHA-256 {file.sha256})" for file in overview.files)
-    libraries = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
+    libraries = ", ".join(f"{name} {version(name)}" for name in LIBRARIES if find_spec(name))
     second = {}
     if context.other:
         second = {"Compared with": f"{context.other.name}, {context.other.fingerprint}"}
@@ -103,10 +104,9 @@ def options_of_report(setting: Setting, sections: Sequence[str], other: str | No
 
 def source(opened: Opened) -> str:
     """How the command line names a checkpoint: whoever has it in a folder, by that folder."""
-    kind, colon, value = opened.reference.partition(":")
-    return value if colon and kind == "hub" else opened.name
+    return opened.name if opened.reference.startswith("path:") else opened.typed
 
 
 def _line(context: Context, *words: str) -> str:
     verb, *options = words
-    return shlex.join(["python", "-m", "inspector", verb, source(context.opened), *options])
+    return command_line([verb, source(context.opened), *options])

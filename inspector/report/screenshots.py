@@ -21,9 +21,10 @@ from urllib.request import urlopen
 from inspector.browser import NO_CHROMIUM, Chromium, Tab, find_chromium, run
 from inspector.catalog import PAGES
 from inspector.errors import InspectorError, RequestError
+from inspector.program import app_script
 from inspector.store.reference import CheckpointRef
 
-APP = Path(__file__).parents[2] / "app.py"
+APP = app_script()
 START_SECONDS = 120.0
 STOP_SECONDS = 30.0
 FIRST_HEIGHT, MOST_HEIGHT = 1000, 16_000  # pixels; Chromium's pictures end at 16,384
@@ -162,8 +163,6 @@ async def _calm_height(tab: Tab, page: str) -> int:
 @contextmanager
 def _served(reference: CheckpointRef) -> Iterator[str]:
     """The app on a free port of this machine, for nobody else; gives its address."""
-    if not APP.exists():
-        raise RequestError("The app's pages are not installed here: run this from a clone of the project.")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

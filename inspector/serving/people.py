@@ -19,6 +19,7 @@ from streamlit.web.server.starlette.starlette_app_utils import decode_signed_val
 from streamlit.web.server.starlette.starlette_server_config import USER_COOKIE_NAME
 
 from inspector.errors import SettingsError
+from inspector.program import how_to_add
 from inspector.serving.place import listens_beyond_loopback
 from inspector.serving.settings import SECRET_CHARACTERS, Serving
 
@@ -45,9 +46,7 @@ def check_sign_in(settings: Serving) -> None:
 
 def _check_oidc() -> None:
     if find_spec("authlib") is None:
-        raise SettingsError(
-            "INSPECTOR_SIGN_IN is 'oidc', but Authlib is not installed: pip install -r requirements-auth.txt."
-        )
+        raise SettingsError(f"INSPECTOR_SIGN_IN is 'oidc', but Authlib is not installed: {how_to_add('auth')}.")
     missing = sorted(KEYS - set(get_secrets_auth_section()))
     if missing or not providers():
         raise SettingsError(

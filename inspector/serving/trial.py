@@ -11,7 +11,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,6 +81,13 @@ class Server:
         self.process.wait(timeout=30)
 
 
+def free_port() -> int:
+    """A port of this machine that nobody listens on."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
 def start_app(home: Path, *options: str, module: str = "streamlit", **environment: str) -> Server:
     """Start a server; it may not answer yet.
 
@@ -90,16 +97,20 @@ def start_app(home: Path, *options: str, module: str = "streamlit", **environmen
         module: What Python runs with these options.
         environment: Settings.
     """
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    log = home / "server.log"
+    port = free_port()
     command = [sys.executable, "-m", module, "run", "app.py"]
+    command += [f"--server.port={port}", "--server.headless=true", *options]
+    return start_command(home, command, port=port, cwd=ROOT, **environment)
+
+
+def start_command(home: Path, command: Sequence[str], *, port: int, cwd: Path, **environment: str) -> Server:
+    """Start what becomes a server on a port; it may not answer yet."""
+    log = home / "server.log"
     started = time.monotonic()
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [*command, f"--server.port={port}", "--server.headless=true", *options],
-            cwd=ROOT,
+            command,
+            cwd=cwd,
             env={**os.environ, "INSPECTOR_HOME": str(home / "store"), **environment},
             stdout=output,
             stderr=subprocess.STDOUT,

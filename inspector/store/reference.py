@@ -67,7 +67,7 @@ class CheckpointRef:
 
 
 def find_reference(text: str) -> CheckpointRef:
-    """Tell what a name typed by a user means: something on disk, a demo, or a hub id.
+    """Tell what a name typed by a user means: something on disk, a demo, an upload as in a link, or a hub id.
 
     Raises:
         CheckpointError: If it can be none of them.
@@ -76,6 +76,8 @@ def find_reference(text: str) -> CheckpointRef:
         return CheckpointRef("path", str(Path(text).absolute()))
     if text in DEMOS | SNAPSHOTS:
         return CheckpointRef("demo", text)
+    if text.startswith("upload:"):
+        return CheckpointRef.parse(text)
     if text in RUNS:
         raise CheckpointError(
             f"{text} is a demo run of {len(RUNS[text])} checkpoints, for `vitals`: name one of them, such as "

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any
 
 import pandas as pd
@@ -11,6 +11,7 @@ import streamlit as st
 
 from inspector.analyses.snapshots import words
 from inspector.analyses.snapshots.request import SeriesRequest, VitalsRequest
+from inspector.program import command_line
 from inspector.serving.place import serves_others
 from inspector.store.origins.snapshots import Snapshot
 from inspector.text import literal, plural
@@ -102,18 +103,19 @@ def elsewhere(run: Run, choice: Choice) -> None:
         "this view, copy the URL."
     )
     source = _last(run) if verb == "sharing" else _source(run)  # that verb asks one at a time
-    line = ["python", "-m", "inspector", verb, source, *asked]
-    st.code(shlex.join(line), language=None, wrap_lines=True)
+    st.code(command_line([verb, source, *asked]), language=None, wrap_lines=True)
     screenshot.offer()
 
 
 def _source(run: Run) -> str:
-    """What the run is called on the command line; others are not told the server's folders."""
+    """What the command line takes for the run; others are not told the server's folders."""
     kind, _, value = run.reference.partition(":")
-    return value if kind == "path" and not serves_others() else run.name
+    if kind != "path":
+        return run.reference
+    return PurePath(value).name if serves_others() else value
 
 
 def _last(run: Run) -> str:
-    """What the last snapshot is called there."""
+    """What it takes for the last snapshot."""
     last = run.snapshots[-1]
-    return last.reference.value if last.reference.kind == "demo" else f"{_source(run)}/{last.name}"
+    return f"{_source(run)}/{last.name}" if last.reference.kind == "path" else str(last.reference)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable
 from pathlib import PurePath
 
 import pandas as pd
 from pandas.api.types import is_object_dtype, is_string_dtype
 
+from inspector.program import command_line
 from inspector.results.checkpoint import Opened
 from inspector.serving.place import serves_others
 from inspector.text import literal, visible
@@ -36,12 +36,10 @@ def shown(frame: pd.DataFrame) -> pd.DataFrame:
 
 def command(verb: str, checkpoint: Opened, *options: str) -> str:
     """The command line that gives the same answer."""
-    return shlex.join(["python", "-m", "inspector", verb, source(checkpoint), *options])
+    return command_line([verb, source(checkpoint), *options])
 
 
 def source(checkpoint: Opened) -> str:
     """What a checkpoint is called on the command line; others are not told the server's folders."""
-    kind, colon, value = checkpoint.reference.partition(":")
-    if kind == "path" and serves_others():
-        value = PurePath(value).name
-    return {"path": value, "hub": value}.get(kind, checkpoint.name) if colon else kind
+    typed = checkpoint.typed
+    return PurePath(typed).name if checkpoint.reference.startswith("path:") and serves_others() else typed

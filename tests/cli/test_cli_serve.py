@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from inspector.cli import main as cli
+from inspector.cli import server
 from inspector.demo import DEMOS
 
 ROOT = Path(__file__).parents[2]
@@ -33,7 +35,7 @@ def test_it_starts_with_a_checkpoint_of_this_machine(
         assert done.exit_code == 0, done.output
         program, command, environment = started.pop()
         assert program == command[0] == sys.executable
-        assert command[1:] == ["-m", "streamlit", "run", str(ROOT / "app.py"), "--server.port=9000"]
+        assert command[1:] == ["-P", "-m", "streamlit", "run", str(ROOT / "app.py"), "--server.port=9000"]
         assert Path(environment["INSPECTOR_OPEN"].removeprefix("path:")).samefile(folder)
 
 
@@ -45,6 +47,54 @@ def test_it_starts_with_what_has_a_name(
 ) -> None:
     assert CliRunner().invoke(cli.app, ["serve", *([typed] if typed else [])]).exit_code == 0
     assert started[0][2].get("INSPECTOR_OPEN") == reference
+
+
+def test_it_listens_where_it_is_told(started: list[tuple[str, list[str], dict[str, str]]]) -> None:
+    typed = ["serve", "--port=9000", "--address", "0.0.0.0", "--host", "a.example.org", "--host", "b.example.org"]
+    assert CliRunner().invoke(cli.app, typed).exit_code == 0
+    assert started[0][1][-4:] == [
+        "--server.address=0.0.0.0",
+        "--server.allowedHosts=a.example.org",
+        "--server.allowedHosts=b.example.org",
+        "--browser.serverAddress=a.example.org",
+    ]
+
+
+def test_a_port_in_use_is_refused_if_it_was_asked_for_and_another_taken_if_not(
+    started: list[tuple[str, list[str], dict[str, str]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("localhost", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = CliRunner().invoke(cli.app, ["serve", "--port", str(port)])
+        assert (done.exit_code, started) == (2, [])
+        assert done.stderr == (
+            f"Port {port} is in use, perhaps by an inspector that runs already: choose another with --port.\n"
+        )
+        monkeypatch.setattr(server, "FIRST_PORT", port)
+        done = CliRunner().invoke(cli.app, ["serve"])
+        assert done.exit_code == 0
+        chosen = int(started[0][1][-1].partition("=")[2])
+        assert port < chosen < port + server.PORTS
+        assert f"Port {port} is in use: the app listens on port {chosen}." in done.stderr
+
+
+@pytest.mark.parametrize("port", ["0", "-1", "65536", "99999999"])
+def test_what_is_no_port_is_refused(started: list[tuple[str, list[str], dict[str, str]]], port: str) -> None:
+    done = CliRunner().invoke(cli.app, ["serve", f"--port={port}"])
+    assert (done.exit_code, started) == (2, [])
+    assert "between 1 and 65,535" in done.stderr
+
+
+def test_a_machine_without_torch_or_a_sandbox_serves_what_it_can(
+    started: list[tuple[str, list[str], dict[str, str]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "find_spec", lambda name: None)
+    monkeypatch.setattr(sys, "platform", "darwin")
+    done = CliRunner().invoke(cli.app, ["serve", "demo-bert"])
+    assert done.exit_code == 0
+    assert len(started) == 1
+    assert "What reads numbers has to wait. This needs torch, which is not installed: run pip install" in done.stderr
+    assert "Workers are not sandboxed on this system: open only checkpoints that you trust." in done.stderr
 
 
 def test_what_is_not_there_is_one_sentence(started: list[tuple[str, list[str], dict[str, str]]]) -> None:

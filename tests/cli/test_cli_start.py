@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
 
 from inspector.catalog import CATALOG
 from inspector.cli.main import app
+from inspector.cli.start import with_verb
 
 SLOW = {"jinja2", "numpy", "pandas", "plotly", "ray", "torch"}
 CODE = """
@@ -40,3 +45,41 @@ def test_every_other_first_word_meets_the_whole_command_line():
     unknown = run("overveiw", "demo-bert")
     assert unknown.returncode == 2
     assert "No such command 'overveiw'" in unknown.stderr
+
+
+VERBS = ["overview", "serve", "store", "check"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ([], ["serve"]),
+        (["--port", "9000"], ["serve", "--port", "9000"]),
+        (["demo-gpt2"], ["serve", "demo-gpt2"]),
+        (["org/name", "--port=9000"], ["serve", "org/name", "--port=9000"]),
+        (["./overview"], ["serve", "./overview"]),
+        (["upload:0123456789ab"], ["serve", "upload:0123456789ab"]),
+        (["overview", "demo-bert"], ["overview", "demo-bert"]),
+        (["store"], ["store"]),
+        (["--help"], ["--help"]),
+        (["--version"], ["--version"]),
+        (["overveiw"], ["overveiw"]),  # a verb, mistyped: not a checkpoint
+        (["lense", "demo-bert"], ["lense", "demo-bert"]),
+    ],
+)
+def test_a_checkpoint_alone_or_nothing_starts_the_app(typed: list[str], meant: list[str]) -> None:
+    assert with_verb(typed, VERBS) == meant
+
+
+def test_a_folder_named_almost_like_a_verb_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "stores").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert with_verb(["stores"], VERBS) == ["serve", "stores"]
+    assert with_verb(["overviews"], VERBS) == ["overviews"]
+
+
+def test_an_older_python_gets_one_sentence() -> None:
+    code = "import inspector.program as p; p.PYTHON = (99, 0)\n" + CODE.format(typed=["overview"], slow=SLOW)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert re.fullmatch(r"Python 99\.0 or newer is needed, not 3\.\d+: install a newer one\.\n", done.stderr)

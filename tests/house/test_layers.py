@@ -18,11 +18,13 @@ HEAVY = {"torch", "transformers", "umap", "tokenizers", "safetensors", "numba", 
 # What each part may import of the others; a floor may always import itself.
 GROUND = {
     "errors", "settings", "catalog", "progress", "results", "text", "names", "demo", "request", "placing", "encoding",
+    "program",
 }  # fmt: skip
 ALLOWED = {
     "errors": {"text"},
-    "settings": {"errors"},
-    "catalog": {"request"},
+    "program": set(),
+    "settings": {"errors", "program"},
+    "catalog": {"request", "errors", "program"},
     "request": {"errors"},
     "placing": {"request", "settings"},
     "progress": set(),
@@ -44,7 +46,7 @@ ALLOWED = {
     "questions": {"request", "placing", "results", "api"},  # for type checkers alone
     "__main__": {"cli"},
     "__init__": {"api", "errors"},  # for type checkers alone
-    "serving": {"errors", "settings", "text"},
+    "serving": {"errors", "settings", "text", "program"},
     "pages": GROUND | {"store", "engine", "plotting", "report", "batch", "serving"},
     "app": GROUND | {"store", "engine", "pages", "serving"},
 }

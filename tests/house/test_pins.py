@@ -5,10 +5,15 @@ from __future__ import annotations
 import ast
 import re
 import sys
+import tomllib
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+
+from inspector import program
+from tools.pins import pins
 
 ROOT = Path(__file__).parents[2]
 OWN = {"inspector", "pages"}
@@ -55,6 +60,37 @@ IMPORTED = imported()
 DISTRIBUTIONS = packages_distributions()
 PROVIDERS = {name: {each.lower() for each in DISTRIBUTIONS.get(name, [])}
              for name in IMPORTED}  # fmt: skip
+
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+
+
+@pytest.mark.parametrize(
+    ("ranges", "name"),
+    [
+        ([*PROJECT["dependencies"], *EXTRAS["models"]], "requirements.txt"),
+        (EXTRAS["ray"], "requirements-ray.txt"),
+        (EXTRAS["auth"], "requirements-auth.txt"),
+        (EXTRAS["dev"], "requirements-dev.txt"),
+    ],
+)
+def test_what_is_pinned_lies_in_the_ranges_that_the_package_gives(ranges: list[str], name: str) -> None:
+    allowed = {each.name.lower(): each for each in map(Requirement, ranges) if each.name != PROJECT["name"]}
+    pinned = {each.name.lower(): each for each in pins(ROOT / name)}
+    assert allowed.keys() == pinned.keys()
+    for library, pin in pinned.items():
+        (version,) = pin.specifier
+        assert allowed[library].specifier.contains(version.version), library
+        assert allowed[library].extras == pin.extras
+
+
+def test_an_extra_brings_what_a_sentence_says_that_it_brings() -> None:
+    """Modules have other names than their distributions."""
+    for extra, modules in program.EXTRAS.items():
+        named = {Requirement(each).name.lower() for each in EXTRAS[extra]}
+        brought = {each.lower() for module in modules for each in DISTRIBUTIONS[module]}
+        assert brought == named
 
 
 @pytest.mark.parametrize("module", sorted(IMPORTED))

@@ -47,9 +47,18 @@ def test_nothing_is_skipped_in_ci(
 
 
 def test_make_test_leaves_out_what_the_markers_name():
-    daily = re.search(r"DAILY := not \((.*)\)", (ROOT / "Makefile").read_text("utf-8"))
-    assert daily
-    assert set(daily.group(1).split(" or ")) == MARKS
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    marked = re.search(r"MARKED := (.*)", makefile)
+    assert marked
+    assert set(marked.group(1).split(" or ")) == MARKS
+    assert "DAILY := not ($(MARKED))" in makefile
+    assert re.search(r"^rest:.*\n.*\n.*\$\(SHARED\) -m \"\$\(MARKED\)\"$", makefile, re.MULTILINE)
+
+
+def test_ci_runs_what_the_readme_prints_and_then_the_rest():
+    lines = (ROOT / ".ci/run").read_text("utf-8").splitlines()
+    assert "make test" in lines
+    assert "make --jobs=2 lint rest" in lines[lines.index("make test") + 1 :]
 
 
 def test_of_many_architectures_make_test_tries_the_everyday_ones_or_the_first():

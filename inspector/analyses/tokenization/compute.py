@@ -14,7 +14,6 @@ from inspector.analyses.tokenization.request import TokenizeRequest
 from inspector.analyses.tokenization.result import Tokenization
 from inspector.errors import RequestError
 from inspector.models.checkpoint import Checkpoint
-from inspector.models.inputs import pad
 from inspector.models.tokens import SPECIAL_ROLES, Tokens
 from inspector.progress import Progress
 from inspector.request import answers
@@ -39,7 +38,7 @@ def tokenize(checkpoint: Checkpoint, request: TokenizeRequest, *, progress: Prog
     encodings = [tokens.encoding(text, other) for text, other in zip(wanted, pairs, strict=True)]
     longest, longest_said = _longest(checkpoint)
     warnings = _warnings(checkpoint, tokens, encodings, longest, longest_said)
-    pad(encodings, tokens)
+    tokens.pad(encodings)
     return Tokenization(
         kind=tokens.kind,
         size=tokens.size,

@@ -18,6 +18,7 @@ from typing import Any
 
 import inspector
 from inspector.errors import SettingsError, WorkerError
+from inspector.program import command_line, how_to_add
 from inspector.results.cluster import ClusterReport
 from inspector.settings import Settings
 
@@ -31,7 +32,7 @@ MEAN_SECONDS = 15.0  # over which their number is averaged
 ADDRESS, AUTHENTICATION = "RAY_ADDRESS", "RAY_AUTH_MODE"
 # Settings of the deploying program that replicas have no use for, or that are nobody's business.
 NOT_FOR_REPLICAS = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|KEY|PEOPLE|PROXY|SIGN_IN|ENGINE|CHROMIUM|_RAY_")
-NO_RAY = "Ray is not installed: install requirements-ray.txt, or set INSPECTOR_ENGINE to local."
+NO_RAY = f"Ray is not installed: {how_to_add('ray')}, or set INSPECTOR_ENGINE to local."
 NO_CLUSTER = (
     "The Ray cluster cannot be reached: run `ray start --head` on this machine, or `ray start "
     "--address=HEAD:6379` to join an existing cluster; if there are several, set RAY_ADDRESS."
@@ -45,7 +46,7 @@ NO_CLIENT = (
     "RAY_ADDRESS points to another kind of server: set it to the head's HOST:6379, and run `ray "
     "start --address=HOST:6379` on this machine to join the cluster."
 )
-NO_REPLICAS = "The inspector is not deployed on this cluster yet: run `python -m inspector cluster`."
+NO_REPLICAS = f"The inspector is not deployed on this cluster yet: run `{command_line(['cluster'])}`."
 WHY = (
     "`ray status` shows whether the cluster has the processors and GPUs that they need "
     "(INSPECTOR_RAY_MIN, INSPECTOR_RAY_CPUS, INSPECTOR_RAY_GPUS)"

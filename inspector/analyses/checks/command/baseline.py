@@ -9,6 +9,7 @@ from typing import Any
 
 from inspector.analyses.checks.result import REPORTED, SEVERITIES, STATUSES, Baseline, Change, Check, Checks
 from inspector.errors import InspectorError, RequestError
+from inspector.program import command_line
 from inspector.results.plain import to_json
 from inspector.store.readers.jsons import read_json
 
@@ -47,8 +48,8 @@ def read_baseline(path: Path) -> Earlier:
     checks = found.get("checks") if isinstance(found, dict) else None
     if not isinstance(checks, list) or not all(map(_is_check, checks)):
         raise RequestError(
-            f"{path.name} is not the output of `check --json`: write a baseline with `python -m inspector check "
-            "CHECKPOINT --json > FILE`."
+            f"{path.name} is not the output of `check --json`: write a baseline with "
+            f"`{command_line(['check', 'CHECKPOINT', '--json'])} > FILE`."
         )
     return Earlier(
         name=str(found.get("name", "")),
