@@ -18,7 +18,7 @@ def package(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, bool]
     """A package with its app beside it, as in a checkout, or inside."""
     folder = tmp_path / "inspector"
     app = folder / program.BUNDLED.name if request.param else tmp_path
-    app.mkdir(parents=True)
+    app.mkdir(parents=True, exist_ok=True)
     folder.mkdir(exist_ok=True)
     (app / "app.py").touch()
     return folder, request.param

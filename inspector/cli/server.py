@@ -59,7 +59,7 @@ def serve(
     os.execve(sys.executable, command, environment)
 
 
-def free_port(asked: int | None) -> int:
+def free_port(asked: int | None, *, first: int = FIRST_PORT) -> int:
     """The port that was asked for, or the first one that is free.
 
     Raises:
@@ -67,13 +67,13 @@ def free_port(asked: int | None) -> int:
     """
     if asked is not None and not 0 < asked <= LAST_PORT:
         raise RequestError(f"There is no port {asked}: choose one between 1 and {LAST_PORT:,}.")
-    tried = range(FIRST_PORT, FIRST_PORT + PORTS) if asked is None else [asked]
+    tried = range(first, first + PORTS) if asked is None else [asked]
     free = next(filter(_is_free, tried), None)
     if free is None:
         which = f"Port {asked}" if asked is not None else f"Every port from {tried[0]} to {tried[-1]}"
         raise RequestError(f"{which} is in use, perhaps by an inspector that runs already: choose another with --port.")
-    if asked is None and free != FIRST_PORT:
-        sys.stderr.write(f"Port {FIRST_PORT} is in use: the app listens on port {free}.\n")
+    if asked is None and free != first:
+        sys.stderr.write(f"Port {first} is in use: the app listens on port {free}.\n")
     return free
 
 

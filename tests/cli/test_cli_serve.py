@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from inspector.cli import main as cli
 from inspector.cli import server
+from inspector.cli.server import PORTS, free_port
 from inspector.demo import DEMOS
 
 ROOT = Path(__file__).parents[2]
@@ -61,7 +62,7 @@ def test_it_listens_where_it_is_told(started: list[tuple[str, list[str], dict[st
 
 
 def test_a_port_in_use_is_refused_if_it_was_asked_for_and_another_taken_if_not(
-    started: list[tuple[str, list[str], dict[str, str]]], monkeypatch: pytest.MonkeyPatch
+    started: list[tuple[str, list[str], dict[str, str]]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with socket.create_server(("localhost", 0)) as taken:
         port = taken.getsockname()[1]
@@ -70,12 +71,9 @@ def test_a_port_in_use_is_refused_if_it_was_asked_for_and_another_taken_if_not(
         assert done.stderr == (
             f"Port {port} is in use, perhaps by an inspector that runs already: choose another with --port.\n"
         )
-        monkeypatch.setattr(server, "FIRST_PORT", port)
-        done = CliRunner().invoke(cli.app, ["serve"])
-        assert done.exit_code == 0
-        chosen = int(started[0][1][-1].partition("=")[2])
-        assert port < chosen < port + server.PORTS
-        assert f"Port {port} is in use: the app listens on port {chosen}." in done.stderr
+        chosen = free_port(None, first=port)
+        assert port < chosen < port + PORTS
+        assert capsys.readouterr().err == f"Port {port} is in use: the app listens on port {chosen}.\n"
 
 
 @pytest.mark.parametrize("port", ["0", "-1", "65536", "99999999"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import os
 import re
 import subprocess
 from collections.abc import Iterator
@@ -11,9 +12,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = ("README.md", "ARCHITECTURE.md", "SECURITY.md", "CONTRIBUTING.md")
+TOP = ("README.md", "ARCHITECTURE.md", "SECURITY.md", "CONTRIBUTING.md")
+DOCUMENTS = (*TOP, *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")))
 SHOWN = ("inspector", "pages", "tools")  # their folders are in the tree
 DEPTH = 3  # as far down as the rooms
+INNER = {"INSPECTOR_COMPILED"}  # variables that one process sets for another
 OPERATORS = {".streamlit/secrets.toml"}  # files that whoever runs a server writes
 FURNITURE = ("request", "result", "compute", "figures", "words", "section", "command")
 
@@ -81,12 +84,15 @@ def is_shown(folder: str, patterns: list[str]) -> bool:
     return any(each.count("/") == folder.count("/") and fnmatch.fnmatchcase(folder, each) for each in patterns)
 
 
-def paths(text: str) -> set[str]:
-    """What stands in backticks and names a file or folder of this repository."""
+def paths(text: str, folder: str = ".") -> set[str]:
+    """What stands in backticks or in links and names a file or folder of this repository.
+
+    Links are relative to the folder in which the text lies.
+    """
     tops = {path.name for path in ROOT.iterdir()}
     # Fenced blocks hold commands on files of the reader.
     spans = re.findall(r"`([^`\s]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
-    links = [link for link in re.findall(r"\]\(([^)#]+)", text) if "://" not in link]
+    links = [os.path.normpath(f"{folder}/{link}") for link in re.findall(r"\]\(([^)#]+)", text) if "://" not in link]
     named = {span for span in spans if "/" in span and span.partition("/")[0] in tops}
     named |= {span for span in spans if re.fullmatch(r"[\w-]+\.(md|txt|toml)", span)}
     return (named | set(links)) - OPERATORS
@@ -94,8 +100,8 @@ def paths(text: str) -> set[str]:
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_every_path_exists(name):
-    named = paths(text_of(name))
-    assert named
+    named = paths(text_of(name), str(Path(name).parent))
+    assert named or name not in TOP
     assert not {path for path in named if not any(ROOT.glob(pattern(path)))}
 
 
@@ -110,6 +116,19 @@ def test_every_file_that_code_speaks_of_exists():
     }
     assert len(named) > 5
     assert [(name, path) for name, path in sorted(named) if not (ROOT / path).exists()] == []
+
+
+def test_the_readme_leads_to_every_document():
+    linked = paths(text_of("README.md"))
+    assert {name for name in DOCUMENTS if name != "README.md"} <= linked
+
+
+def test_every_setting_is_described():
+    code = "\n".join(text_of(name) for name in tracked() if name.startswith("inspector/") and name.endswith(".py"))
+    read = set(re.findall(r"\bINSPECTOR_[A-Z_]+[A-Z]\b", code)) - INNER
+    described = set(re.findall(r"^\| (`INSPECTOR_.*?) \|", text_of("docs/settings.md"), re.MULTILINE))
+    assert len(read) > 20
+    assert {name for names in described for name in re.findall(r"INSPECTOR_\w+", names)} == read
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)

@@ -243,8 +243,7 @@ def test_every_analysis_has_a_page_a_verb_a_test_and_a_readme_row():
         assert (ROOT / "pages" / f"{analysis.slug}.py").exists()
         assert (ROOT / Path(*module.split("."))).with_suffix(".py").exists()
         assert analysis.verb in verbs
-        assert f"| {analysis.title} |" in readme
-        assert f"`{analysis.verb}`" in readme
+        assert f"| {analysis.title} | {analysis.question} | `{analysis.verb}` |" in readme
     assert verbs == set(CATALOG) | {"cluster", "limits", "serve", "store", "report", "screenshot"}
 
 
