@@ -30,6 +30,7 @@ def seeds() -> dict[str, dict[str, bytes]]:
         "config": {name: _json(value) for name, value in CONFIGS.items()},
         "index": {name: _json(value) for name, value in INDEXES.items()},
         "tokenizer_config": _tokenizer_configs(),
+        "modules": _modules(),
         "tokenizer": _tokenizers(),
         "message": _messages(),
         "manifest": {"plain": _json(MANIFEST), "bare": _json({**MANIFEST, "tensors": [], "config": None})},
@@ -280,6 +281,20 @@ def _tokenizer_configs() -> dict[str, bytes]:
         ),
         "special": b"\1" + _json({"pad_token": mask, "eos_token": "</s>"}),
         "added": b"\2" + _json({"<x>": 7, "<y>": 2**40}),
+    }
+
+
+def _modules() -> dict[str, bytes]:
+    kinds = ("models.Transformer", "models.Pooling", "models.Normalize")
+    types = [
+        {"idx": number, "name": str(number), "path": "../x" if number else "", "type": f"sentence_transformers.{kind}"}
+        for number, kind in enumerate(kinds)
+    ]
+    settings = {"max_seq_length": 32, "do_lower_case": True, "transformer_task": "fill-mask", "model_args": {"a": 1}}
+    return {
+        "list": _json(types),
+        "settings": _json(types) + b"\0\0" + _json(settings),
+        "wrong": _json([{"type": 7}]) + b"\0\0" + _json({"max_seq_length": -1, "transformer_task": "../x"}),
     }
 
 

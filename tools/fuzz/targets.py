@@ -11,11 +11,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args
 
+from inspector.models.pipeline import read_pipeline
 from inspector.settings import Settings, read_settings
 from inspector.store.configs import rebuild_config
 from inspector.store.hashing import fingerprint_of
 from inspector.store.manifests.columns import TensorInfo, Tensors
 from inspector.store.manifests.manifest import Manifest
+from inspector.store.modules import stage_modules
 from inspector.store.readers.archives import unpack
 from inspector.store.readers.index import choose_weights
 from inspector.store.readers.pickles import unpickle
@@ -84,6 +86,17 @@ def tokenizer_config(data: bytes, folder: Path) -> None:
     files = {name: _file(folder, name, data[1:]), "vocab.txt": _file(folder, "vocab.txt", b"a")}
     (folder / "target").mkdir()
     stage_tokenizer(files, folder / "target")
+
+
+def modules(data: bytes, folder: Path) -> None:
+    """What sentence-transformers lists, and its settings of the first module, staged and read."""
+    names = ("modules.json", "sentence_bert_config.json")
+    files = {name: _file(folder, name, part) for name, part in zip(names, data.split(b"\0\0", 1), strict=False)}
+    target = folder / "target"
+    target.mkdir()
+    stage_modules(files, target)
+    found = read_pipeline(Manifest("", "fuzz", "upload", target, (), Tensors.of(()), {}, None, ()))
+    assert found is None or (found.modules and (found.longest is None or 0 < found.longest < 10**9))
 
 
 def tokenizer(data: bytes, folder: Path) -> None:
@@ -168,7 +181,8 @@ MANIFEST_FINGERPRINT = fingerprint_of({"config.json": "a" * 64, "model.safetenso
 TARGETS: dict[str, Callable[[bytes, Path], None]] = {
     function.__name__: function
     for function in (
-        *(safetensors, pytorch, pickle, archive, config, index, tokenizer_config, tokenizer, message, manifest),
+        *(safetensors, pytorch, pickle, archive, config, index, tokenizer_config, modules, tokenizer, message),
+        manifest,
     )
 }
 

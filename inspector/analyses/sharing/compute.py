@@ -74,7 +74,8 @@ def sharing(checkpoint: Checkpoint, request: SharingRequest, *, progress: Progre
     if early:
         said.append(words.NOT_SEARCHED)
     if missing:
-        said.append(words.MISSING.format(count=len(missing), name=min(missing)))
+        once = {id(tensors.get(name, name)) for name in missing}  # tied ones count once
+        said.append(words.MISSING.format(count=len(once), name=min(missing)))
     if left := checkpoint.left_over(model):
         said.append(words.HOMELESS.format(model=type(model).__name__, count=len(left), name=left[0]))
     return _assemble(evidence, model_class=type(model).__name__, reused=reused, warnings=(*said, *warnings))

@@ -46,7 +46,7 @@ RESHAPED = "their shapes differ."
 HOMELESS = "{model} has no place for {count} tensors of the file, such as {name}, so their sharing is not shown."
 NOT_SEARCHED = "Equal copies that nothing declares are looked for when all weights are here."
 MISSING = (
-    "The file lacks {count} parameters of its own class, such as {name}: a loader would initialize them at random."
+    "The file lacks {count} tensors of its own class, such as {name}: a loader would fill them with random numbers."
 )
 
 

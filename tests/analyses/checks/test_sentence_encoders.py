@@ -162,7 +162,14 @@ def test_texts_are_cut_where_the_pipeline_cuts(tmp_path, open_path, said_here, l
 def test_sharing_calls_what_is_in_the_file_by_its_own_names(tmp_path, open_path, architecture):
     folder = save_base(architecture, tmp_path / "base")
     stored = load_file(folder / "model.safetensors")
-    groups = sharing(open_path(folder), progress=silent).groups
+    checkpoint = open_path(folder)
+    result = sharing(checkpoint, progress=silent)
+    groups, lacking = result.groups, checks_of(checkpoint)["Heads and weights"].evidence
+    lost = sum(each.problem == "not in the file" for each in lacking)
+    assert result.warnings == (
+        f"The file lacks {lost} tensors of its own class, such as {lacking[0].subject}: a loader "
+        "would fill them with random numbers.",
+    )
     assert groups
     for group in groups:
         assert set(group.in_file) <= stored.keys()
