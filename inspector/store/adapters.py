@@ -13,17 +13,29 @@ CONFIG = "adapter_config.json"
 MAX_NBYTES = 1_000_000
 FILE = re.compile(r"(?:pytorch_)?adapter(?:_model)?[.-].*")
 WRAPPED = "base_model.model."  # how PEFT's names begin
-UNMERGED = ".base_layer."  # in PEFT's names of the base's own weights, where they are stored too
+UNMERGED = ".base_layer."  # in PEFT's names of the base's own weights, where a whole model is saved with its adapter
 # What PEFT calls the parts of each kind of adapter; others also write lora.down, lora_up.
 PART = re.compile(
     r"(?:^|[._])((?:lora|dora|ia3|hada|lokr|vera|boft|oft|hra|vblora|fourierft|randlora)[._]\w+"
     r"|prompt_embeddings|prefix_embeddings)(?=[._]|$)"
 )
-KINDS = {"LORA": "LoRA", "DORA": "DoRA", "ADALORA": "AdaLoRA", "LOHA": "LoHa", "LOKR": "LoKr", "VERA": "VeRA"}
+MERGED = {
+    "LORA": "a LoRA",
+    "DORA": "a DoRA",
+    "ADALORA": "an AdaLoRA",
+    "LOHA": "a LoHa",
+    "LOKR": "a LoKr",
+    "VERA": "a VeRA",
+    "IA3": "an IA3",
+    "OFT": "an OFT",
+    "BOFT": "a BOFT",
+}
+# These become no weights of a model, but inputs of its layers.
+INPUTS = {"PREFIX_TUNING": "a prefix-tuning", "PROMPT_TUNING": "a prompt-tuning", "P_TUNING": "a p-tuning"}
+NAMED = MERGED | INPUTS | {"PEFT": "a PEFT"}
 # Of an adapter without its settings: what a part's name begins with -> kind.
-BY_PART = {"lora_magnitude": "DORA", "lora": "LORA", "hada": "LOHA", "lokr": "LOKR", "vera": "VERA", "ia3": "IA3"}
-VIRTUAL = "embeddings"  # how the names of parts end that become no weights of the model, but inputs
-ALONE = "This is {kind} adapter ({signs}), not a whole model: {step}."
+BY_PART = {"lora": "LORA", "hada": "LOHA", "lokr": "LOKR", "vera": "VERA", "ia3": "IA3"}
+ALONE = "This is {kind} ({signs}), not a whole model: {step}."
 MERGE = "merge it into its base model, or open the base model itself"
 OPEN_BASE = "open its base model"
 
@@ -57,27 +69,26 @@ def describe_adapter(files: Sequence[str], names: Iterable[str], config: Mapping
     called, parts = all(map(is_adapter_file, files)), set()
     for name in names:
         found = PART.search(name)
-        if UNMERGED in name or not (found or name.startswith(WRAPPED) or (called and config is not None)):
+        whole = UNMERGED in name and not called
+        if whole or not (found or name.startswith(WRAPPED) or (called and config is not None)):
             return ""
         if found:
             parts.add(found[1])
     if not (parts or called):
         return ""
     signs = [*([CONFIG] if config is not None else []), *_listed(sorted(parts)), *(files[:1] if called else ())]
-    step = OPEN_BASE if any(part.endswith(VIRTUAL) for part in parts) else MERGE
-    return ALONE.format(kind=_kind(config or {}, parts), signs=", ".join(signs), step=step)
+    said = _type(config or {}, parts)
+    kind = f"{NAMED[said]} adapter" if said in NAMED else f"an adapter of type {said}"
+    return ALONE.format(kind=kind, signs=", ".join(signs), step=MERGE if said in MERGED else OPEN_BASE)
 
 
-def _kind(config: Mapping[str, Any], parts: Iterable[str]) -> str:
-    """What kind of adapter it is, with its article: as its settings say, or else its names."""
+def _type(config: Mapping[str, Any], parts: Iterable[str]) -> str:
+    """What kind of adapter it is, as PEFT writes it: as its settings say, or else its names."""
     said = str(config.get("peft_type", "")).upper()
+    magnitudes = any("magnitude" in part for part in parts)
     if not said:
-        ordered = sorted(parts)
-        said = next((kind for begin, kind in BY_PART.items() if any(p.startswith(begin) for p in ordered)), "PEFT")
-    elif said == "LORA" and (config.get("use_dora") or any("magnitude" in part for part in parts)):
-        said = "DORA"
-    kind = KINDS.get(said, said.lower().replace("_", "-") if "_" in said else said)
-    return f"{'an' if kind[0] in 'AEIO' else 'a'} {kind}"
+        said = next((kind for begin, kind in BY_PART.items() if any(p.startswith(begin) for p in parts)), "PEFT")
+    return "DORA" if said == "LORA" and (config.get("use_dora") or magnitudes) else said
 
 
 def _listed(parts: Sequence[str]) -> list[str]:

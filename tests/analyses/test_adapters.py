@@ -29,7 +29,7 @@ WRITTEN: dict[str, tuple[tuple[str, ...], dict[str, Any], str]] = {
     "LoRA": (LORA, {"peft_type": "LORA"}, "a LoRA adapter"),
     "LoRA of a classifier": ((*LORA, "score.weight"), {"peft_type": "LORA"}, "a LoRA adapter"),
     "LoRA of an embedding": (
-        ("model.embed_tokens.lora_embedding_A", "model.embed_tokens.lora_embedding_B"),
+        tuple(f"model.embed_tokens.{part}" for part in ("base_layer.weight", "lora_embedding_A", "lora_embedding_B")),
         {"peft_type": "LORA"},
         "a LoRA adapter",
     ),
@@ -95,6 +95,7 @@ def test_an_adapter_is_told_by_its_settings_or_its_names(open_path, tmp_path, ki
         ({"peft_type": "PREFIX_TUNING"}, "a prefix-tuning adapter"),
         ({"peft_type": "PROMPT_TUNING"}, "a prompt-tuning adapter"),
         ({"peft_type": "P_TUNING"}, "a p-tuning adapter"),
+        ({"peft_type": "MULTITASK_PROMPT_TUNING"}, "an adapter of type MULTITASK_PROMPT_TUNING"),
         (None, "a PEFT adapter"),
     ],
 )
@@ -172,7 +173,7 @@ def test_an_adapter_beside_a_model_is_not_read(open_path, tmp_path, weights):
         (["model.safetensors"], ["model.embed_tokens.weight"], {"peft_type": "LORA"}),  # merged, the settings forgotten
         # An adapter with its base's weights beside it: all of a model is there
         (
-            ["adapter_model.safetensors"],
+            ["model.safetensors"],
             ["base_model.model.model.layers.0.q.base_layer.weight", "base_model.model.model.layers.0.q.lora_A.weight"],
             {"peft_type": "LORA"},
         ),
