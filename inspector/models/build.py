@@ -17,6 +17,7 @@ from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel, initiali
 from transformers.models.auto import modeling_auto
 
 from inspector.errors import CheckpointError, InspectorError, NotInCheckpointError
+from inspector.models.incomplete import find_fault, no_numbers
 from inspector.models.light import light_loading
 from inspector.models.naming import find_places
 from inspector.store.sizes import COMPARE
@@ -200,7 +201,8 @@ def build_model(
     Raises:
         CheckpointError: If shapes do not fit or nothing in the file belongs to the model.
     """
-    checked_hollow(model_class, config, [tensor.shape for tensor in state.values()], name=name)
+    shapes = {tensor: each.shape for tensor, each in state.items()}
+    hollow = checked_hollow(model_class, config, shapes, name=name)
     try:
         with light_loading(meta=same is not None):
             loaded: Any = model_class.from_pretrained(
@@ -215,11 +217,16 @@ def build_model(
                 device_map={"": "meta"} if same else None,
             )
     except Exception as error:
+        fault = find_fault(name, hollow, find_places(hollow, state), shapes)
         raise CheckpointError(
-            f"{name} cannot be built as {model_class.__name__}: its config.json does not fit its weights."
+            fault.sentence
+            if fault
+            else f"{name} cannot be built as {model_class.__name__}: its config.json does not fit its weights."
         ) from error
     model, info = loaded
     if info["mismatched_keys"]:
+        if fault := find_fault(name, hollow, find_places(hollow, state), shapes):
+            raise CheckpointError(fault.sentence)
         place, held, wanted = min(info["mismatched_keys"])
         tensor = find_places(model, state).stored_as.get(place, place)
         resized = held[1:] == wanted[1:] and wanted[0] == getattr(config, "vocab_size", None)
@@ -358,14 +365,14 @@ def _blank(model: PreTrainedModel, missing: frozenset[str]) -> None:
 
 
 def checked_hollow(
-    model_class: type[PreTrainedModel], config: PreTrainedConfig, shapes: Sequence[Sequence[int]], *, name: str
+    model_class: type[PreTrainedModel], config: PreTrainedConfig, shapes: Mapping[str, Sequence[int]], *, name: str
 ) -> PreTrainedModel:
     """Build a model's structure, its sizes held against those of the file's tensors.
 
     Raises:
         CheckpointError: If config.json asks for what the file cannot fill.
     """
-    held = sum(math.prod(shape) for shape in shapes)
+    held = sum(math.prod(shape) for shape in shapes.values())
     try:
         most = min(MOST_MODULES, FREE_MODULES + MODULES_A_TENSOR * len(shapes))
         hollow = hollow_model(model_class, config, most_modules=most)
@@ -384,6 +391,8 @@ def checked_hollow(
             f"limit of {MOST_BUFFER_NBYTES:,}: compare it with the original model's."
         )
     if not _fills(held, hollow):
+        if fault := no_numbers(name, shapes):
+            raise CheckpointError(fault.sentence)
         if (own := own_class(config)) is not model_class and _fills(held, hollow_model(own, config)):
             raise CheckpointError(
                 f"{model_class.__name__} has {wanted:,} parameters, and the file of {name} contains the {held:,} of "

@@ -135,7 +135,7 @@ class Checkpoint:
         from inspector.models.naming import find_places
 
         try:
-            shapes = [tensor.shape for tensor in self.tensors]
+            shapes = {tensor.name: tensor.shape for tensor in self.tensors}
             model = checked_hollow(own_class(self.config), self.config, shapes, name=self.name)
         except InspectorError:
             return {}
@@ -236,7 +236,7 @@ class Checkpoint:
         from inspector.models.build import checked_hollow
 
         codes = self.unread.codes  # which may stand for a number a bit
-        shapes = [(8 * tensor.nbytes,) if tensor.name in codes else tensor.shape for tensor in self.tensors]
+        shapes = {each.name: (8 * each.nbytes,) if each.name in codes else each.shape for each in self.tensors}
         return checked_hollow(model_class, self.config, shapes, name=self.name)
 
     def outline(
@@ -341,10 +341,11 @@ class Checkpoint:
         """The header of the matrix that the class of config.json looks tokens up in, (vocab, d_model).
 
         Raises:
-            NotInCheckpointError: If the file has no such matrix, or as codes that cannot be read as numbers.
+            NotInCheckpointError: If the file has no such matrix, or as codes that cannot be read as numbers, or
+                without any.
         """
-        if coded := self._coded_embeddings():
-            raise NotInCheckpointError(codes_refusal(self.name, self.unread, coded[0]))
+        if self._embedding_refusal:
+            raise NotInCheckpointError(self._embedding_refusal)
         family = self.family
         if family and not family.seq2seq_lm and (found := self._matrix(family.embedding)):
             return found
@@ -365,17 +366,28 @@ class Checkpoint:
         Raises:
             NotInCheckpointError: As `embedding`.
         """
-        if (family := self.family) is None or self._coded_embeddings():
+        if (family := self.family) is None or self._embedding_refusal:
             return self.embedding.shape
         others = sorted(family.ties, key=family.unembedding.__eq__)  # the output matrix last: Marian's may be another's
         matrices = filter(None, map(self._matrix, (family.embedding, *others)))
         return next((each.shape for each in matrices), None) or self.embedding.shape
 
-    def _coded_embeddings(self) -> list[str]:
-        """The codes that stand for the embedding matrix and cannot be read."""
+    @cached_property
+    def _embedding_refusal(self) -> str:
+        """Why there is no matrix to look tokens up in, although it has a name in the file; "" if there is one."""
         codes, family = self.unread.codes, self.family
-        wanted = family and in_file(family.embedding, codes.values(), family.base)
-        return [name for name, weight in codes.items() if (weight == wanted if family else _is_vocabulary(weight))]
+        empty = {tensor.name: tensor.name for tensor in self.tensors if 0 in tensor.shape}
+        meant = {**codes, **empty}  # stored -> the weight that it is in the place of
+        wanted = family and in_file(family.embedding, meant.values(), family.base)
+        found = [name for name, weight in meant.items() if (weight == wanted if family else _is_vocabulary(weight))]
+        if not found:
+            return ""
+        if found[0] in codes:
+            return codes_refusal(self.name, self.unread, found[0])
+        from inspector.models.incomplete import no_numbers
+
+        fault = no_numbers(self.name, {tensor.name: tensor.shape for tensor in self.tensors})
+        return fault.sentence if fault else ""
 
     def _matrix(self, wanted: str) -> TensorInfo | None:
         """A matrix of the file, by its name in the family's class with a head."""

@@ -56,6 +56,17 @@ class Recipe:
         """Of the tensors that it makes."""
         return _targets(self.place, self.converter)
 
+    @property
+    def repeated(self) -> list[str]:
+        """Names in the file of what it makes: stored, too, beside what it is made of."""
+        return [name for name, _ in self.sources if name not in self.parts]
+
+    @property
+    def parts(self) -> list[str]:
+        """Names in the file of what it is made of."""
+        patterns = self.converter.source_patterns if self.converter else [pattern for _, pattern in self.sources]
+        return [name for name, pattern in self.sources if pattern in patterns]
+
     def make(
         self, model: PreTrainedModel, read: Callable[[str], torch.Tensor], dtype: torch.dtype
     ) -> dict[str, torch.Tensor]:
@@ -90,8 +101,10 @@ def find_places(model: PreTrainedModel, names: Iterable[str]) -> Places:
     for name, place, pattern, converter in _placed(model, names):
         filled[name] = _targets(place, converter) if place else ()
         if place is not None:
-            recipes.setdefault(place, Recipe(place, converter, [])).sources.append((name, pattern or name))
+            recipe = recipes.setdefault(place, Recipe(place, converter, []))
+            recipe.sources.append((name, pattern or name))
             if converter:
+                recipe.converter = converter
                 converted.add(name)
     return Places(filled, frozenset(converted), tuple(recipes.values()))
 
@@ -106,12 +119,12 @@ def merge(model: PreTrainedModel, places: Places, state: Mapping[str, torch.Tens
 
     Returns:
         What the model's class loads in the place of `state`; None where it would make something else of it, or
-        where tensors of several dtypes become one.
+        where tensors of several dtypes become one, or what is made is stored, too.
     """
     made: dict[str, torch.Tensor] = {}
     for recipe in places.recipes:
         dtypes = {state[name].dtype for name, _ in recipe.sources}
-        if len(dtypes) > 1:
+        if len(dtypes) > 1 or recipe.repeated:
             return None
         made |= recipe.make(model, state.__getitem__, dtypes.pop())
     again = find_places(model, made)

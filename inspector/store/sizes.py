@@ -36,6 +36,7 @@ UNMEASURED_COUNT = 4_096  # of codes, buckets and positions that small models ha
 VOCABULARY = re.compile(r"\w+_vocab_size")
 UNMEASURED_VOCABULARY = 1_000_000  # one that the logits are cut to shows in no shape
 UNMEASURED_SIZE = 65_536  # sizes up to this need not show in any shape (images, patches, windows)
+UNMEASURED_EMPTY = 1 << 20  # the same, where the files have placeholders of no numbers
 ROWS = re.compile(r"(?:^|\.)(?:word_embeddings?|embed_tokens|wte|tok_embeddings|embed_in|shared)\.weight$")
 # What shows that config.json and weights do not fit does not show which of the two is wrong.
 COMPARE = "one of the two is not whole, or belongs to another model: compare both with their source"
@@ -107,7 +108,7 @@ def _configs(config: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def _refuse_absent_dimensions(config: dict[str, Any], tensors: Tensors) -> None:
     dimensions = _dimensions(tensors)
     packed = any(kind.dtype in NARROW and len(kind.shape) > 1 for kind in tensors.kinds)  # rows may show in no shape
-    for key in OCCURS:
+    for key in () if 0 in dimensions else OCCURS:  # placeholders without numbers show no sizes
         size = config.get(key)
         if type(size) is int and size not in dimensions:
             if key == "vocab_size" and (packed or forgotten_resize(config, tensors)):
@@ -163,7 +164,7 @@ def _refuse_labels(config: dict[str, Any], tensors: Tensors) -> None:
     )
     if claimed <= FEW_LABELS:
         return
-    rows = max((t.shape[0] for t in tensors if t.shape and CLASSIFIER.search(t.name)), default=None)
+    rows = max((t.shape[0] for t in tensors if t.nbytes and t.shape and CLASSIFIER.search(t.name)), default=None)
     if claimed > (MAX_LABELS if rows is None else max(rows, FEW_LABELS)):
         there = "the weights have no classifier" if rows is None else f"the classifier has {rows:,} rows"
         raise CheckpointError(f"config.json sets num_labels to {claimed:,}, but {there}: {COMPARE}.")
@@ -173,7 +174,7 @@ def _refuse_positions(config: dict[str, Any], tensors: Tensors) -> None:
     if not config.keys() & set(POSITIONS):
         return
     tables = [tensors.kinds[tensors.places[number]] for number in tensors.ending(POSITION_TABLES)]
-    rows = [table.shape[0] for table in tables if table.shape]
+    rows = [table.shape[0] for table in tables if table.shape and table.nbytes]
     most = max(rows, default=UNMEASURED_POSITIONS)
     for key in POSITIONS:
         value = config.get(key)
@@ -183,11 +184,13 @@ def _refuse_positions(config: dict[str, Any], tensors: Tensors) -> None:
 
 
 def _refuse_bounds(config: dict[str, Any], tensors: Tensors) -> None:
-    largest = max(_dimensions(tensors), default=0)
+    dimensions = _dimensions(tensors)
+    largest = max(dimensions, default=0)
+    unmeasured = UNMEASURED_EMPTY if 0 in dimensions else UNMEASURED_SIZE
     for key, value in config.items():
         if type(value) is not int or key in (*LAYERS, *POSITIONS, "num_labels"):
             continue
-        limit = max(largest, UNMEASURED_SIZE) if SIZE.fullmatch(key) or key in OCCURS else None
+        limit = max(largest, unmeasured) if SIZE.fullmatch(key) or key in OCCURS else None
         if VOCABULARY.fullmatch(key):
             limit = max(largest, UNMEASURED_VOCABULARY)
         if COUNT.fullmatch(key):

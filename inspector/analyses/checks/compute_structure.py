@@ -19,6 +19,7 @@ from inspector.analyses.sharing.result import SharedGroup, Sharing
 from inspector.errors import InspectorError
 from inspector.models.build import LANGUAGE_TASKS, SPARE_MODULES, build_config, find_class, hollow_model, own_class
 from inspector.models.checkpoint import Checkpoint
+from inspector.models.incomplete import find_fault
 from inspector.models.naming import find_places
 from inspector.models.pipeline import Pipeline
 from inspector.models.prediction import Prediction
@@ -116,7 +117,18 @@ def check_shapes(checkpoint: Checkpoint, built: Built | str) -> Check:
         Evidence("config.json", "fewer layers than the weights", "minor", None, warning)
         for warning in size_warnings(config, tensors)
     ]
-    wrong = _mismatches(checkpoint) if isinstance(built, str) else []  # a class that can be built has none
+    hollow = _hollow(checkpoint) if isinstance(built, str) else None  # a class that can be built has nothing wrong
+    if hollow and (
+        fault := find_fault(
+            checkpoint.name,
+            hollow,
+            checkpoint.places(hollow),
+            {tensor.name: tensor.shape for tensor in checkpoint.tensors},
+        )
+    ):
+        evidence = [Evidence(name, fault.problem, "critical", None, detail) for name, detail in fault.tensors.items()]
+        return conclude(SHAPES, evidence, f"{fault.said}.", fault.next_step)
+    wrong = _mismatches(checkpoint, hollow) if hollow else []
     evidence += wrong
     if isinstance(built, str) and not wrong:
         severity = "critical" if config.get("model_type") in transformers.CONFIG_MAPPING else "minor"
@@ -242,12 +254,16 @@ def _once(model: PreTrainedModel, names: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(found.values()))
 
 
-def _mismatches(checkpoint: Checkpoint) -> list[Evidence]:
-    """Tensors whose shape is not the one that config.json asks for."""
+def _hollow(checkpoint: Checkpoint) -> PreTrainedModel | None:
+    """The class of config.json, without numbers; None where it cannot be built, and building it says why."""
     try:
-        hollow = hollow_model(own_class(checkpoint.config), checkpoint.config)
-    except Exception:  # whatever it is, building the model with its weights says it
-        return []
+        return hollow_model(own_class(checkpoint.config), checkpoint.config)
+    except Exception:
+        return None
+
+
+def _mismatches(checkpoint: Checkpoint, hollow: PreTrainedModel) -> list[Evidence]:
+    """Tensors whose shape is not the one that config.json asks for."""
     stored = {tensor.name: tensor for tensor in checkpoint.tensors}
     held = find_places(hollow, stored).stored_as
     return [

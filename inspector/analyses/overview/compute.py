@@ -11,7 +11,7 @@ from inspector.analyses.overview.compute_tensors import list_tensors
 from inspector.analyses.overview.request import OverviewRequest
 from inspector.analyses.overview.result import Overview, OverviewFile
 from inspector.analyses.overview.result_tensors import StoredTensors
-from inspector.analyses.overview.words import FEW_ROWS, HEAD_IS_ABSENT, MANY_ROWS, UNKNOWN_CODES
+from inspector.analyses.overview.words import FEW_ROWS, HEAD_IS_ABSENT, MANY_ROWS, NO_NUMBERS, UNKNOWN_CODES
 from inspector.errors import InspectorError, NotInCheckpointError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.families import FAMILIES, declares_tie, in_file
@@ -79,6 +79,7 @@ def overview(checkpoint: Checkpoint, request: OverviewRequest, *, progress: Prog
             *_head_warnings(checkpoint, heads),
             *_row_warnings(tokenizer, vocab_rows),
             *_code_warnings(checkpoint.unread.codes),
+            *_empty_warnings(manifest.tensors),
         ),
         stored=StoredTensors.of(manifest.tensors),
         config=config,
@@ -102,6 +103,13 @@ def _code_warnings(unread: Collection[str]) -> list[str]:
     if not unread:
         return []
     return [UNKNOWN_CODES.format(names=some(list(unread), 1))]
+
+
+def _empty_warnings(tensors: Tensors) -> list[str]:
+    """Say it where weights hold no numbers; what stands beside all modules is a mark of some tool."""
+    empty = {place for place, kind in enumerate(tensors.kinds) if 0 in kind.shape}
+    names = [name for name, place in zip(tensors.names, tensors.places, strict=True) if place in empty and "." in name]
+    return [NO_NUMBERS.format(names=some(names, 1), count=len(names), of=len(tensors))] if names else []
 
 
 def _dtypes(kinds: Mapping[Kind, int]) -> dict[str, int]:

@@ -19,6 +19,10 @@ HEADS = {
     "multiple_choice": ("Multiple choice", "Which ending fits best?"),
 }
 UNKNOWN_CODES = "{names} are quantized in an unknown way, so nothing is computed from them."
+NO_NUMBERS = (
+    "{count:,} of the {of:,} tensors contain no numbers ({names}), like the placeholders that sharded training "
+    "(DeepSpeed ZeRO-3, FSDP) saves. If the run was sharded, gather its weights and save them again."
+)
 HEAD_IS_ABSENT = (
     "config.json names {architecture}, but the file lacks that head's weights. The head counts as absent, because a "
     "loader would fill it with random numbers."
