@@ -13,7 +13,7 @@ from inspector.models.naming import Places, Recipe
 from inspector.text import plural, some
 
 GATHER = (
-    "If the run was sharded, gather its weights (for ZeRO-3, with the zero_to_fp32.py of the run's folder) and save them "
+    "If the run was sharded, gather its weights (for ZeRO-3, with the zero_to_fp32.py of its folder) and save them "
     "again."
 )
 SAVE_ONE = "If a converter wrote them, have it write one of the two layouts."

@@ -112,8 +112,9 @@ def _padding_rows(checkpoint: Checkpoint) -> set[str]:
         for name, module in model.named_modules()
         if isinstance(module, torch.nn.Embedding) and module.padding_idx is not None
     }
-    rows = {name: checkpoint.read([name])[name][row] for name, row in found.items() if name}
-    return {name for name, row in rows.items() if bool((row == row[0]).all())}
+    held = {name: row for name, row in found.items() if name and name not in checkpoint.unread.codes}
+    rows = {name: checkpoint.read([name])[name][row : row + 1] for name, row in held.items()}
+    return {name for name, row in rows.items() if row.numel() and bool((row == row.flatten()[0]).all())}
 
 
 def stored_scales(quantized: Mapping[str, Quantized]) -> dict[str, Quantized]:
