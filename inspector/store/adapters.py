@@ -13,7 +13,7 @@ CONFIG = "adapter_config.json"
 MAX_NBYTES = 1_000_000
 FILE = re.compile(r"(?:pytorch_)?adapter(?:_model)?[.-].*")
 WRAPPED = "base_model.model."  # how PEFT's names begin
-UNMERGED = ".base_layer."  # in PEFT's names of the base's own weights, where a whole model is saved with its adapter
+UNMERGED = ".base_layer."  # in PEFT's names of the base's own weights that an adapter changes
 # What PEFT calls the parts of each kind of adapter; others also write lora.down, lora_up.
 PART = re.compile(
     r"(?:^|[._])((?:lora|dora|ia3|hada|lokr|vera|boft|oft|hra|vblora|fourierft|randlora)[._]\w+"
@@ -36,6 +36,7 @@ NAMED = MERGED | INPUTS | {"PEFT": "a PEFT"}
 # Of an adapter without its settings: what a part's name begins with -> kind.
 BY_PART = {"lora": "LORA", "hada": "LOHA", "lokr": "LOKR", "vera": "VERA", "ia3": "IA3"}
 ALONE = "This is {kind} ({signs}), not a whole model: {step}."
+TOGETHER = "This is a model with {kind} ({signs}) that was not merged into it: merge it, and open the result."
 MERGE = "merge it into its base model, or open the base model itself"
 OPEN_BASE = "open its base model"
 
@@ -59,19 +60,19 @@ def read_adapter_config(path: Path) -> dict[str, Any]:
 
 
 def describe_adapter(files: Sequence[str], names: Iterable[str], config: Mapping[str, Any] | None) -> str:
-    """Say what a checkpoint is whose weights are an adapter's alone; "" for every other one.
+    """Say what a checkpoint is whose weights are an adapter's, alone or not merged; "" for every other one.
 
     Args:
         files: Names of the weight files.
         names: Of all tensors.
         config: What is kept of adapter_config.json; None where there is none.
     """
-    called, parts = all(map(is_adapter_file, files)), set()
+    called, parts, together = all(map(is_adapter_file, files)), set(), False
     for name in names:
         found = PART.search(name)
-        whole = UNMERGED in name and not called
-        if whole or not (found or name.startswith(WRAPPED) or (called and config is not None)):
+        if not (found or name.startswith(WRAPPED) or (called and config is not None)):
             return ""
+        together = together or (UNMERGED in name and not called)
         if found:
             parts.add(found[1])
     if not (parts or called):
@@ -79,7 +80,8 @@ def describe_adapter(files: Sequence[str], names: Iterable[str], config: Mapping
     signs = [*([CONFIG] if config is not None else []), *_listed(sorted(parts)), *(files[:1] if called else ())]
     said = _type(config or {}, parts)
     kind = f"{NAMED[said]} adapter" if said in NAMED else f"an adapter of type {said}"
-    return ALONE.format(kind=kind, signs=", ".join(signs), step=MERGE if said in MERGED else OPEN_BASE)
+    template = TOGETHER if together else ALONE
+    return template.format(kind=kind, signs=", ".join(signs), step=MERGE if said in MERGED else OPEN_BASE)
 
 
 def _type(config: Mapping[str, Any], parts: Iterable[str]) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 from inspector.analyses.checks.compute import check
 from inspector.catalog import CATALOG, answer, request_of
@@ -171,17 +171,27 @@ def test_an_adapter_beside_a_model_is_not_read(open_path, tmp_path, weights):
     [
         (["model.safetensors"], ["model.embed_tokens.weight", "lm_head.weight"], None),
         (["model.safetensors"], ["model.embed_tokens.weight"], {"peft_type": "LORA"}),  # merged, the settings forgotten
-        # An adapter with its base's weights beside it: all of a model is there
-        (
-            ["model.safetensors"],
-            ["base_model.model.model.layers.0.q.base_layer.weight", "base_model.model.model.layers.0.q.lora_A.weight"],
-            {"peft_type": "LORA"},
-        ),
         (["model.safetensors"], ["rwkv.blocks.0.attention.w_lora.lora.0.weight", "rwkv.embeddings.weight"], None),
     ],
 )
 def test_a_model_is_no_adapter(files, names, config):
     assert describe_adapter(files, names, config) == ""
+
+
+def test_a_model_whose_adapter_was_not_merged(open_path, tmp_path):
+    folder = save_checkpoint(random_model("LlamaForCausalLM"), tmp_path / "a")
+    state = {f"base_model.model.{name}": tensor for name, tensor in load_file(folder / "model.safetensors").items()}
+    changed = "base_model.model.model.layers.0.self_attn.q_proj"
+    state[f"{changed}.base_layer.weight"] = state.pop(f"{changed}.weight")
+    state |= {
+        f"{changed}.lora_A.default.weight": torch.ones(4, 32),
+        f"{changed}.lora_B.default.weight": torch.ones(32, 4),
+    }
+    save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
+    said = "This is a model with a LoRA adapter (lora_A and lora_B in the names) that was not merged into it: "
+    checks = check(open_path(folder), progress=silent)
+    (found,) = [each for each in checks.checks if each.name == "Config and shapes"]
+    assert found.detail == f"{said}merge it, and open the result."
 
 
 @pytest.mark.parametrize(

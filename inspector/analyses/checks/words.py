@@ -15,7 +15,7 @@ READING = {
 }
 NOTHING = "Nothing to check: {}"
 NOT_CHECKED = "Not checked: {}"
-NO_MODEL = "an adapter has no model of its own."
+NO_MODEL = "no model can be built from these weights as they are."
 NO_NUMBERS = "no numbers were read."
 CHECK_A_COPY = "Check a copy of the weights in float32, bfloat16 or float16."
 CHECK_AGAIN = "Fix the problem above, then check again."

@@ -57,7 +57,7 @@ class Manifest:
     warnings: tuple[str, ...]
     # What config.json says of how its codes are to be read, and nothing else of it: configs.FACTS
     quantization: dict[str, Any] = field(default_factory=dict)
-    adapter: str = ""  # what the weights are that are an adapter's alone, in a sentence; its base's config is not kept
+    adapter: str = ""  # what the weights are that are an adapter's, in a sentence: the config beside them is not kept
     findings: tuple[Finding, ...] = ()  # each detail is one of the warnings, too
 
     @property
