@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
+import torch
+
 from tests.families import BART, DECODER, ENCODER, RENAMED, T5
 from tests.layouts import (
     BERT,
@@ -55,6 +57,19 @@ PLAIN_T5 = T5 | {"pad_token_id": 0, "eos_token_id": 1}
 TWO_T5 = PLAIN_T5 | {"tie_word_embeddings": False, "feed_forward_proj": "gated-gelu"}
 APART = {"tie_word_embeddings": False}  # as those two say, and as their classes do not save it
 SEQ2SEQ = BART | {"pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2}
+SPEECH = {
+    "vocab_size": 8,
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 48,
+    "conv_dim": [16, 16],
+    "conv_stride": [5, 2],
+    "conv_kernel": [10, 3],
+    "num_conv_pos_embeddings": 16,
+    "num_conv_pos_embedding_groups": 2,
+    "num_feat_extract_layers": 2,
+}
 VISION = {
     "hidden_size": 32,
     "num_hidden_layers": 2,
@@ -295,6 +310,38 @@ LAYOUTS: dict[str, Layout] = {
     "pythia": Layout(
         "GPTNeoXForCausalLM", GPT, ENCODER | {"bos_token_id": 7, "eos_token_id": 7}, rows=64, change=pythia
     ),
+    "gpt-neo": Layout(
+        "GPTNeoForCausalLM",
+        GPT,
+        {
+            "max_position_embeddings": 64,
+            "hidden_size": 32,
+            "num_layers": 2,
+            "num_heads": 2,
+            "attention_types": [[["global", "local"], 1]],
+            "bos_token_id": 7,
+            "eos_token_id": 7,
+        },
+        change=lambda state: masks(
+            state | {f"transformer.h.{layer}.attn.attention.masked_bias": torch.tensor(-1e9) for layer in range(2)},
+            "transformer.h.{}.attn.attention.bias",
+            dtype=torch.uint8,
+        ),
+    ),
+    "codegen": Layout(
+        "CodeGenForCausalLM",
+        GPT,
+        {
+            "n_positions": 64,
+            "n_embd": 32,
+            "n_layer": 2,
+            "n_head": 4,
+            "rotary_dim": 4,
+            "bos_token_id": 7,
+            "eos_token_id": 7,
+        },
+        change=lambda state: masks(state, "transformer.h.{}.attn.causal_mask", dtype=torch.bool),
+    ),
     # Encoders with decoders
     "t5": Layout(
         "T5ForConditionalGeneration",
@@ -375,7 +422,8 @@ LAYOUTS: dict[str, Layout] = {
             "decoder_start_token_id": 7,
         },
     ),
-    # Of images
+    # Of sound and of images
+    "wav2vec2": Layout("Wav2Vec2Model", None, SPEECH),
     "clip-text": Layout(
         "CLIPTextModel",
         GPT_PADDED,
@@ -383,5 +431,6 @@ LAYOUTS: dict[str, Layout] = {
         change=partial(with_positions, name="text_model.embeddings.position_ids"),
     ),
     "siglip-text": Layout("SiglipTextModel", SIGLIP, SMALL | {"pad_token_id": 1, "bos_token_id": 1, "eos_token_id": 1}),
+    "dinov2": Layout("Dinov2Model", None, VISION),
     "vit": Layout("ViTForImageClassification", None, VISION | {"num_labels": 3}),
 }

@@ -352,9 +352,10 @@ class Checkpoint:
         if (loaded := self._looked_up()) is not None:
             return loaded
         rows = (self.manifest.config or {}).get("vocab_size")
+        named = () if self.read_instead_of_tokens[1] else self.tensors
         matrices = [
             tensor
-            for tensor in self.tensors
+            for tensor in named
             if len(tensor.shape) == 2 and _is_vocabulary(tensor.name) and rows in (None, tensor.shape[0])
         ]
         return self._first_matrix(matrices)
@@ -486,7 +487,7 @@ class Checkpoint:
         from inspector.models.names import unexpected_keys
 
         ahead = self.prediction(model)
-        known = {*(ahead.names if ahead else ()), *self.unread.beside}
+        known = {*(ahead.names if ahead else ()), *self.unread.beside, *self.tensors.tables}
         return [name for name in unexpected_keys(model, self.places(model).unused) if name not in known]
 
     def _first_matrix(self, matrices: list[TensorInfo]) -> TensorInfo:

@@ -38,6 +38,7 @@ UNMEASURED_VOCABULARY = 1_000_000  # one that the logits are cut to shows in no 
 UNMEASURED_SIZE = 65_536  # sizes up to this need not show in any shape (images, patches, windows)
 UNMEASURED_EMPTY = 1 << 20  # the same, where the files have placeholders of no numbers
 ROWS = re.compile(r"(?:^|\.)(?:word_embeddings?|embed_tokens|wte|tok_embeddings|embed_in|shared)\.weight$")
+EMBEDDING = re.compile(r"emb|wte|shared|lm_head")
 # What shows that config.json and weights do not fit does not show which of the two is wrong.
 COMPARE = "one of the two is not whole, or belongs to another model: compare both with their source"
 FEW_LABELS = 2  # which a config has without saying so
@@ -111,7 +112,7 @@ def _refuse_absent_dimensions(config: dict[str, Any], tensors: Tensors) -> None:
     for key in () if 0 in dimensions else OCCURS:  # placeholders without numbers show no sizes
         size = config.get(key)
         if type(size) is int and size not in dimensions:
-            if key == "vocab_size" and (packed or forgotten_resize(config, tensors)):
+            if key == "vocab_size" and (packed or not _embeds(tensors) or forgotten_resize(config, tensors)):
                 continue
             largest = max((t for t in tensors if len(t.shape) == 2), key=lambda t: t.nbytes, default=None)
             there = f"; its largest matrix is {shape_text(largest.shape)}" if largest else ""
@@ -133,6 +134,11 @@ def _refuse_layers(config: dict[str, Any], shown: int) -> None:
             raise CheckpointError(
                 f"config.json sets {key} to {layers:,}, but the weights have {most:,} layers: {COMPARE}."
             )
+
+
+def _embeds(tensors: Tensors) -> bool:
+    """Whether a matrix may be one of tokens: wav2vec 2.0 names the size of a head that its file does not have."""
+    return any(len(tensor.shape) == 2 and EMBEDDING.search(tensor.name) for tensor in tensors)
 
 
 def _dimensions(tensors: Tensors) -> set[int]:

@@ -40,7 +40,7 @@ BUFFERS = (
     ".embeddings.token_type_ids",
     ".e_score_correction_bias",  # DeepSeek-V3's: set from how often experts are chosen, without a gradient
 )
-MASK = ("attn.bias", "attention.bias")
+MASK = ("attn.bias", "attention.bias", ".causal_mask")
 NARROW = frozenset({"int8", "uint8", "int16", "uint16", "int32", "uint32"})  # whole numbers that codes are kept in
 MAY_BE_BUFFERS = (*BUFFERS, *MASK)
 
@@ -191,6 +191,11 @@ class Tensors(Sequence[TensorInfo]):
     def buffers(self) -> frozenset[int]:
         """The numbers of constant tables, which are no parameters."""
         return frozenset(number for number in self.ending(MAY_BE_BUFFERS) if is_buffer(self._one(number)))
+
+    @property
+    def tables(self) -> Iterator[str]:
+        """The names of constant tables."""
+        return (self.names[number] for number in self.buffers)
 
     @cached_property
     def weights(self) -> Mapping[Kind, int]:
