@@ -106,7 +106,8 @@ STREAMS: dict[str, dict[str, Any]] = {
     "DeepseekV4ForCausalLM": {
         **ENCODER, "num_hidden_layers": 3, "head_dim": 16, "q_lora_rank": 16, "moe_intermediate_size": 48,
         "n_routed_experts": 4, "num_experts_per_tok": 2, "o_groups": 1, "o_lora_rank": 16, "qk_rope_head_dim": 8,
-        "index_n_heads": 2, "index_head_dim": 16, "index_topk": 4, "sliding_window": 8},
+        "index_n_heads": 2, "index_head_dim": 16, "index_topk": 4, "sliding_window": 8,
+        "compress_rates": {"compressed_sparse_attention": 2, "heavily_compressed_attention": 2}},
     "HYV4ForCausalLM": DECODER,
 }  # fmt: skip
 UNLIKE: dict[str, dict[str, Any]] = STREAMS | {

@@ -135,6 +135,7 @@ ESSENTIAL = frozenset(
 )
 LABELS = frozenset({"id2label", "label2id"})
 ROPE = frozenset({"rope_parameters", "rope_scaling"})
+STACKS = "num_hidden_layers"  # of which LXMERT gives a number for each of its stacks
 PER_LAYER = "per_layer_config"  # layer's number -> what is different there
 PRECISIONS = frozenset({"auto", "bfloat16", "float16", "float32", "float64", "float8_e4m3fn", "float8_e5m2"})
 
@@ -261,9 +262,18 @@ def _plain_object(key: str, value: dict[str, Any], dropped: set[str], depth: int
         return _rope(value)
     if key == PER_LAYER:
         return _per_layer(value, dropped, depth)
+    if (key not in ESSENTIAL or key == STACKS) and _are_numbers(value):
+        return value
     if NESTED.fullmatch(key) and depth < MAX_CONFIG_DEPTH:
         return _settings(value, dropped, depth=depth + 1)
     return None
+
+
+def _are_numbers(value: dict[str, Any]) -> bool:
+    """Whether an object gives numbers by name, as DeepSeek-V4's rates of compression."""
+    return 0 < len(value) <= MAX_LIST and all(
+        KEY.fullmatch(name) and type(number) in {int, float} and is_scalar(number) for name, number in value.items()
+    )
 
 
 def _per_layer(layers: dict[str, Any], dropped: set[str], depth: int) -> dict[str, Any] | None:

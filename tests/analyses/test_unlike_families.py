@@ -148,6 +148,18 @@ def test_the_configuration_is_the_one_that_the_class_reads(open_path, tmp_path, 
     )  # fmt: skip
 
 
+def test_a_model_that_counts_the_layers_of_each_stack_is_opened(open_path, tmp_path):
+    sizes: dict[str, Any] = SIZES | {
+        "hidden_size": 32, "num_attention_heads": 2, "intermediate_size": 48, "visual_feat_dim": 8,
+        "l_layers": 2, "x_layers": 1, "r_layers": 1, "num_qa_labels": 4,
+    }  # fmt: skip
+    config = transformers.LxmertConfig(**sizes)
+    model = transformers.LxmertModel(config)
+    checkpoint = open_path(save_checkpoint(model, tmp_path / "stacks"))
+    assert checkpoint.config.num_hidden_layers == {"vision": 1, "cross_encoder": 1, "language": 2}
+    assert overview(checkpoint, progress=silent).unique_parameters == model.num_parameters()
+
+
 @pytest.mark.parametrize(("size", "refused"), [(200_058, False), (3_000_000, True)])
 def test_a_vocabulary_that_is_cut_may_show_in_no_shape(open_path, tmp_path, size, refused):
     folder = save_checkpoint(random_model("Inkling2ForCausalLM", unpadded_vocab_size=size), tmp_path / "cut")
