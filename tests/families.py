@@ -160,6 +160,9 @@ WITHOUT_HEAD = {
 }
 
 
+OTHER_TOKENIZERS = {"fsmt", "prophetnet"}  # types whose tokenizer is of another kind, unless a file names its class
+
+
 def random_model(architecture: str, *, seed: int = 0, **changes: Any) -> Any:
     """Build a small model; every parameter is random, norms and biases too."""
     model_class = getattr(transformers, architecture)
@@ -187,6 +190,8 @@ def words() -> list[str]:
 def save_checkpoint(model: PreTrainedModel, folder: Path, *, tokenizer: bool = True, **options: Any) -> Path:
     """Save a model as a checkpoint folder, with a WordPiece tokenizer of its own."""
     model.save_pretrained(folder, **options)
+    if tokenizer and model.config.model_type in OTHER_TOKENIZERS:
+        (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "BertTokenizer"}', encoding="utf-8")
     if tokenizer:
         (folder / "vocab.txt").write_text("\n".join(words()) + "\n", encoding="utf-8")
     return folder
