@@ -29,7 +29,8 @@ READS_ALL = ("auto", "all")  # `values` with which a question reads every number
 
 app = typer.Typer(
     name="inspector",
-    help="Open a transformer checkpoint and see what is really inside it.",
+    help="Open a transformer checkpoint and see what is really inside it. Without a command, the app starts in a "
+    "browser; with a checkpoint in the place of the command, it opens that one.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -5,11 +5,16 @@ from __future__ import annotations
 import fnmatch
 import os
 import re
+import shlex
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
+
+from inspector.cli.main import app
 
 ROOT = Path(__file__).parents[2]
 TOP = ("README.md", "ARCHITECTURE.md", "SECURITY.md", "CONTRIBUTING.md")
@@ -136,6 +141,17 @@ def test_every_module_that_a_command_runs_exists(name):
     for module in re.findall(r"-m ((?:tools|inspector)[\w.]*)", text_of(name)):
         place = ROOT / Path(*module.split("."))
         assert place.with_suffix(".py").exists() or (place / "__main__.py").exists(), module
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_verb_and_option_of_a_command_exists(name):
+    whole: Any = get_command(app)
+    blocks = "\n".join(re.findall(r"```sh\n(.*?)```", text_of(name), re.DOTALL))
+    for line in re.findall(r"^checkpoint-inspector ([a-z].*?)(?:  +#.*)?$", blocks, re.MULTILINE):
+        verb, *words = shlex.split(line.partition(" > ")[0])
+        assert verb in whole.commands
+        known = {option for each in whole.commands[verb].params for option in each.opts}
+        assert {word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)} <= known, line
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
