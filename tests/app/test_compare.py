@@ -140,7 +140,7 @@ def test_what_changed_is_measured_and_linked_on(open_app: Open, tuned: str) -> N
     moved = table(app, "token")
     assert moved["token_id"].tolist() == [MOVED]
     assert moved["distance"].tolist() == [pytest.approx(160**0.5, rel=1e-5)]
-    assert app.code[-1].value.startswith("python -m inspector compare demo-bert tuned")
+    assert app.code[-1].value.startswith("python -m inspector compare demo-bert upload:")
     button(app, "Masked LM: predictions of both for a mask").click().run()
     assert not app.exception
     assert app.title[0].value == "Masked LM"

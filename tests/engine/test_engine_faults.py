@@ -38,7 +38,7 @@ def engine():
         ("die", {"number": 0 + signal.SIGKILL}, r"was killed \(SIGKILL\), perhaps .* lack of memory"),
         ("die", {"number": 0 + signal.SIGSEGV}, r"crashed \(SIGSEGV\)"),
         ("leave", {}, r"ended unexpectedly \(exit status 3\)"),
-        ("panic", {}, r"failed unexpectedly \(Panic\)"),
+        ("panic", {}, r"failed unexpectedly\. Try again"),
         ("ask_too_much", {}, r"more memory than the 12,000 MB .* INSPECTOR_WORKER_MB"),
         ("smuggle", {}, r"sent an invalid reply"),
         ("flood", {}, r"sent an invalid reply"),
