@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from inspector.analyses.compare import words
+from inspector.analyses.compare.compute_experts import pair_experts
 from inspector.analyses.compare.compute_names import Spelling, base_of, match_names, names_of
 from inspector.analyses.compare.compute_streams import Stored
 from inspector.analyses.compare.compute_table import Row, count, not_finite_warnings, tables, whole
@@ -152,7 +153,9 @@ def _walk(two: _Two, progress: Progress, *, values: str) -> list[Row]:
     first, second = two.first, two.second
     shared, other_shared = two.shared or (None, None)
     ones, others = _stored(first), _stored(second)
-    pairs = match_names(names_of(first, shared), names_of(second, other_shared), two.spelling)
+    experts = pair_experts(first, second, ones, others)
+    held = experts.rest(names_of(first, shared)), experts.rest(names_of(second, other_shared))
+    pairs = match_names(*held, two.spelling) + experts.pairs
     instead = tuple(
         {two.spelling(weight): name for name, weight in each.unread.codes.items()} for each in (second, first)
     )

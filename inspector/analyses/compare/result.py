@@ -17,8 +17,9 @@ if TYPE_CHECKING:  # half a second of the first paint, and of every worker's sta
 EQUAL = ("equal in sample", "equal")
 STATUSES = ("changed", "dtype changed", "quantised", "reshaped", "added", "removed", "not compared", *EQUAL)
 # How a tensor found its partner: under the same name, under another prefix or ending of the same
-# name, or under a name that is one tensor with it.
-MATCHES = ("name", "spelling", "tie")
+# name, or under a name that is one tensor with it. "part": one side stores a mixture's experts one by one, the other
+# fused; the part is named as "X[3, 0:48]".
+MATCHES = ("name", "spelling", "tie", "part")
 
 # Stored as floats: they are compared as numbers, and are exact as float64.
 FLOATS = frozenset(
