@@ -90,10 +90,11 @@ def merged(model: Any, state: torch.Tensor) -> torch.Tensor:
     return torch.stack([first, *scaled]).mean(dim=0)
 
 
+@pytest.mark.parametrize("device", ["cpu", "stream"])
 @pytest.mark.parametrize("architecture", sorted(STREAMS))
-def test_several_streams_are_read_as_the_head_reads_them(open_model, tmp_path, architecture):
+def test_several_streams_are_read_as_the_head_reads_them(open_model, tmp_path, architecture, device):
     checkpoint = open_model(architecture)
-    result = lens(checkpoint, progress=silent, text=TEXT, k=VOCAB, **ON_CPU)
+    result = lens(checkpoint, progress=silent, text=TEXT, k=VOCAB, device=device, dtype="float32")
     model, given = own_answer(checkpoint, tmp_path, architecture)
     assert len(result.layers) == len(given.hidden_states)
     matrix = load_file(tmp_path / architecture / "model.safetensors")["model.embed_tokens.weight"]
