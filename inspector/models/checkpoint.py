@@ -513,11 +513,13 @@ class Checkpoint:
         name = self.embedding.name
         return self.read([name])[name]
 
-    def check_ids(self, ids: tuple[int, ...], type_ids: Sequence[int] = ()) -> None:
+    def check_ids(self, ids: tuple[int, ...], type_ids: Sequence[int] = (), *, decoder: bool = False) -> None:
         """Refuse ids and lengths that the model has no rows for.
 
         Args:
+            ids: Of the text.
             type_ids: Segment of each position; a model with one segment or none is not given them.
+            decoder: Whether the decoder of two reads them.
 
         Raises:
             CheckpointError: If the tokenizer gives an id past the embedding matrix, or a segment that
@@ -539,24 +541,48 @@ class Checkpoint:
                 f"config.json the model has {segments:,} (type_vocab_size), counted from 0: the tokenizer belongs to "
                 "another model."
             )
-        allowed = self.positions
+        allowed = self.decoder_positions if decoder else self.positions
         if allowed is not None and len(ids) > allowed:
             raise RequestError(
                 f"The text has {len(ids):,} tokens, but {self.name} takes at most {allowed:,}: shorten it."
             )
 
-    @property
+    @cached_property
     def positions(self) -> int | None:
-        """Longest input in tokens; None where nothing bounds it."""
-        limit = self.config_values.get("max_position_embeddings") or self.config_values.get("n_positions")
-        # RoBERTa's positions start after the padding index.
-        pad = self.config_values.get("pad_token_id", 1)
-        offset = pad + 1 if self._offset_positions and isinstance(pad, int) else 0
-        return max(limit - offset, 0) if isinstance(limit, int) and limit > 0 else None
+        """Longest text in tokens that its class reads, the encoder of two; None where nothing bounds it."""
+        return self._longest(decoder=False)
+
+    @cached_property
+    def decoder_positions(self) -> int | None:
+        """Likewise, of what the decoder of two has written."""
+        return self._longest(decoder=True)
 
     @property
-    def _offset_positions(self) -> bool:
-        return self.config_values.get("model_type") in {"roberta", "xlm-roberta", "camembert", "mpnet"}
+    def stated_positions(self) -> int | None:
+        """What config.json says of it: a size of a table in some classes, and in others of no effect."""
+        said = self.config_values.get("max_position_embeddings") or self.config_values.get("n_positions")
+        return said if isinstance(said, int) and said > 0 else None
+
+    def length_notes(self, tokens: int) -> tuple[str, ...]:
+        """What is to be said of a text that its class reads although config.json states fewer positions."""
+        stated = self.stated_positions
+        if stated is None or tokens <= stated or (self.positions is not None and tokens > self.positions):
+            return ()
+        return (
+            f"The text has {tokens:,} tokens, more than the {stated:,} positions that config.json names: the model "
+            "reads it all the same, but may not have been trained on such long texts.",
+        )
+
+    def _longest(self, *, decoder: bool) -> int | None:
+        from inspector.models.build import own_class
+        from inspector.models.lengths import longest_text
+
+        stated = self.stated_positions  # and a missing config.json is told
+        try:
+            model_class = own_class(self.config)
+            return longest_text(lambda: self.hollow(model_class), decoder=decoder)
+        except (InspectorError, LookupError):
+            return stated
 
 
 def _is_vocabulary(name: str) -> bool:

@@ -53,7 +53,7 @@ def heads(checkpoint: Checkpoint, request: HeadsRequest, *, progress: Progress) 
     loaded = load(checkpoint, chosen, device=request.device, dtype=request.dtype, progress=progress)
     progress(None, "Running the model")
     inputs = arguments(loaded, given, choices=chosen == "multiple_choice")
-    warnings += loaded.notes
+    warnings += [*loaded.notes, *checkpoint.length_notes(given.ids.shape[1])]
     case = Case(checkpoint, request, loaded, given, inputs, run_head(loaded, inputs))
     if case.run.broken():
         raise damaged(checkpoint.name, loaded)

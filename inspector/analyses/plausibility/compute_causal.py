@@ -84,7 +84,7 @@ def judge_causal(
         log_likelihood=totals.log_likelihood,
         perplexity=totals.perplexity,
         alternatives=alternative_frame(tokens, readings),
-        warnings=(*loaded.notes, *warnings(tokens, encoding, readings)),
+        warnings=(*loaded.notes, *checkpoint.length_notes(len(encoding.ids)), *warnings(tokens, encoding, readings)),
     )
 
 

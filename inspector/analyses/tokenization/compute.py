@@ -123,6 +123,8 @@ def _warnings(
         found.append(words.cut(most, longest, said) if said else words.too_long(checkpoint.name, most, longest))
     if checkpoint.pipeline and checkpoint.pipeline.lowers:
         found.append(words.LOWERED)
+    if checkpoint.manifest.config is not None and not said:
+        found += checkpoint.length_notes(most)
     uneven = len({len(encoding.ids) for encoding in encodings}) > 1
     if uneven and tokens.role("pad")[1] is None:
         found.append(words.NO_PADDING.format(name=checkpoint.name))

@@ -53,6 +53,8 @@ def prepare(checkpoint: Checkpoint, model: PreTrainedModel, text: str) -> Lesson
     try:
         encoded = checkpoint.require_tokens().encode(text)
         checkpoint.check_ids(encoded.ids, encoded.type_ids)
+        if model.config.is_encoder_decoder:
+            checkpoint.check_ids(encoded.ids, decoder=True)
     except (NotInCheckpointError, CheckpointError) as error:
         return str(error)
     ids = torch.tensor([encoded.ids])

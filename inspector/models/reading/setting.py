@@ -170,7 +170,7 @@ def prepare(
     if task == "seq2seq_lm":
         start = decoder_start(checkpoint)
         ids = (start, *tokens.pieces(decoder_text))
-        checkpoint.check_ids(ids)
+        checkpoint.check_ids(ids, decoder=True)
         shown = tuple(tokens.visible(index) for index in ids)
         decoder_ids = torch.tensor([ids])
     pinned, unknown = _find_pins(checkpoint, pins)
@@ -188,7 +188,13 @@ def prepare(
         scorer=scorer,
         tokens=shown,
         pins=torch.tensor(pinned, dtype=torch.long),
-        warnings=(*loaded.notes, *unknown, *_warnings(checkpoint, scorer), *left_out),
+        warnings=(
+            *loaded.notes,
+            *checkpoint.length_notes(len(encoded.ids)),
+            *unknown,
+            *_warnings(checkpoint, scorer),
+            *left_out,
+        ),
         left_out=tuple(left_out),
     )
     progress(None, "Running the model")

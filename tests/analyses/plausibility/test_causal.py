@@ -215,7 +215,6 @@ def test_two_stacks_are_refused(open_model, architecture):
          "Masked unit applies only to masked language models: LlamaForCausalLM reads a text from left to right and "
          "masks nothing."),
         ({"text": TEXT, "k": 0}, "Alternatives must be between 1 and 100, not 0."),
-        ({"text": "w1 " * 65}, "The text has 65 tokens, but LlamaForCausalLM takes at most 64: shorten it."),
     ],
 )  # fmt: skip
 def test_refusals(open_causal, options, sentence):
