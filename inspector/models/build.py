@@ -185,6 +185,7 @@ def build_model(
     name: str,
     dtype: torch.dtype | None = None,
     same: Callable[[PreTrainedModel, str, str], bool] | None = None,
+    initialize: Callable[[PreTrainedModel], None] | None = None,
 ) -> tuple[PreTrainedModel, frozenset[str]]:
     """Build a model in evaluation mode from tensors that a file holds.
 
@@ -193,6 +194,7 @@ def build_model(
         dtype: Of the model's parameters; None: as stored.
         same: Whether two parameters that are both in the file hold equal numbers: asked on the
             meta device, whose tensors have none, where the class would tie them.
+        initialize: What is done on the meta device once the file is loaded; None: nothing.
 
     Returns:
         The model, and the names of parameters that the file does not hold. Those are NaN in the
@@ -204,7 +206,7 @@ def build_model(
     shapes = {tensor: each.shape for tensor, each in state.items()}
     hollow = checked_hollow(model_class, config, shapes, name=name)
     try:
-        with light_loading(meta=same is not None):
+        with light_loading(meta=same is not None, initialize=initialize):
             loaded: Any = model_class.from_pretrained(
                 None,
                 config=own_config(model_class, config),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -246,6 +246,7 @@ class Checkpoint:
         dtype: torch.dtype | None = None,
         compare: bool = True,
         many: int = MANY_NAMES,
+        initialize: Callable[[PreTrainedModel], None] | None = None,
     ) -> tuple[PreTrainedModel, frozenset[str]]:
         """Build a model class as `build.build_model` does, without its numbers.
 
@@ -255,6 +256,7 @@ class Checkpoint:
         Args:
             compare: False: nothing is read, and what the file holds twice counts as two.
             many: Names in the file, from which on the loader is given what it would make of them.
+            initialize: What is done to the model once the file is loaded; None: nothing.
 
         Returns:
             The model on the meta device, and the names of parameters that the file does not hold.
@@ -272,6 +274,7 @@ class Checkpoint:
             name=self.name,
             dtype=dtype or build.stored_dtype(self.outlines),
             same=self._same_numbers if compare else lambda *_: False,
+            initialize=initialize,
         )
         if len(self.outlines) > many:
             with suppress(Exception):  # the loader itself says below what is wrong, by the names in the file
@@ -421,6 +424,19 @@ class Checkpoint:
         held = next((places.stored_as[name] for name in names if name in places.stored_as), None)
         found = self.tensors.find(held) if held else None
         return found if found and len(found.shape) == 2 else None
+
+    @cached_property
+    def zeroed_rows(self) -> tuple[int, ...]:
+        """Rows of the input embedding that the class of config.json sets to zero after it has loaded the file."""
+        from inspector.models.build import own_class
+        from inspector.models.weightless.zeroed import Zeroing
+
+        zeroing = Zeroing()
+        try:
+            model, _ = self.outline(own_class(self.config), compare=False, initialize=zeroing.initialize)
+        except InspectorError:  # nothing is loaded
+            return ()
+        return zeroing.rows(model)
 
     @cached_property
     def structure(self) -> tuple[PreTrainedModel, Places] | None:
@@ -575,7 +591,7 @@ class Checkpoint:
 
     def _longest(self, *, decoder: bool) -> int | None:
         from inspector.models.build import own_class
-        from inspector.models.lengths import longest_text
+        from inspector.models.weightless.lengths import longest_text
 
         stated = self.stated_positions  # and a missing config.json is told
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import lru_cache, partial
 from types import SimpleNamespace
@@ -35,12 +35,13 @@ LATE = SimpleNamespace(**{**vars(re), "compile": _Late})
 
 
 @contextmanager
-def light_loading(*, meta: bool) -> Iterator[None]:
+def light_loading(*, meta: bool, initialize: Callable[[PreTrainedModel], None] | None = None) -> Iterator[None]:
     """Load with cheap copies of conversions, patterns, sorting and making; the result is the same.
 
     Args:
         meta: The tensors have no numbers: then nothing is read, a thread for each only costs time, and
             what the file lacks gets no random numbers.
+        initialize: What is done to the loaded model instead of that.
     """
     with ExitStack() as changes:
         changes.enter_context(_changed(WeightConverter, "__deepcopy__", _light_copy))
@@ -49,7 +50,10 @@ def light_loading(*, meta: bool) -> Iterator[None]:
         if meta:
             changes.enter_context(_switched_on(SYNCHRONOUS))
             changes.enter_context(_changed(core_model_loading, "re", LATE))
-            changes.enter_context(_changed(PreTrainedModel, "_initialize_missing_keys", lambda *_: None))
+            finish = initialize or (lambda _: None)
+            changes.enter_context(
+                _changed(PreTrainedModel, "_initialize_missing_keys", lambda model, *_: finish(model))
+            )
             changes.enter_context(collector_paused())
         yield
 

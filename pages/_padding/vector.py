@@ -33,11 +33,15 @@ def draw(result: Padding, *, name: str = "") -> None:
     with left:
         st.subheader("The vector", anchor=False)
         with st.container(horizontal=True):
-            st.metric("Norm", f"{row.norm:.3f}")
+            st.metric("Norm in the file" if result.loading else "Norm", f"{row.norm:.3f}")
+            if result.loading:
+                st.metric("Norm in the model", f"{result.loaded_norm:.3f}")
             st.metric("Median norm", f"{result.median_norm:.3f}")
             st.metric("Percentile", f"{row.percentile:.1f}", help="Share of rows that are shorter.")
         parts.facts(words.facts(result, row))
         st.markdown(literal(result.agreement))
+        if result.loading:
+            st.info(literal(result.loading), icon=":material/info:")
     with right:
         st.subheader("Distances and neighbors", anchor=False)
         st.caption("In the original space, measured exactly.")

@@ -14,7 +14,7 @@ from inspector.analyses.plausibility.compute import plausibility
 from inspector.analyses.tokenization.compute import tokenize
 from inspector.errors import RequestError
 from inspector.models.build import hollow_model
-from inspector.models.lengths import longest_text
+from inspector.models.weightless.lengths import longest_text
 from tests.conftest import silent
 from tests.families import (
     BART,

@@ -17,7 +17,7 @@ from inspector.analyses.padding.compute_experiments import COLUMNS, Measured, me
 from inspector.analyses.padding.compute_gradient import output_matrix
 from inspector.analyses.padding.request import PaddingRequest
 from inspector.analyses.padding.result import Padding, PaddingRow
-from inspector.analyses.padding.words import Named, agreement, no_row, verdict
+from inspector.analyses.padding.words import Named, agreement, loading, no_row, verdict
 from inspector.errors import CheckpointError, InspectorError, NotInCheckpointError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.families import declares_tie
@@ -202,11 +202,17 @@ def _answer(
     norms = vocabulary["norm"].to_numpy()
     finite = np.isfinite(norms)
     loaded = measured.loaded
+    zeroed_by = _zeroed_by(checkpoint, pad)
     if pad is None:
         said = no_row(named, rows=len(vocabulary))
     else:
         said = verdict(
-            pad, named, tied=measured.tied, declared=_declares_tie(checkpoint), unmeasured=measured.unmeasured
+            pad,
+            named,
+            tied=measured.tied,
+            declared=_declares_tie(checkpoint),
+            unmeasured=measured.unmeasured,
+            zeroed_by=zeroed_by,
         )
     return Padding(
         pad_token=named.token if pad is None else pad.token,
@@ -229,11 +235,22 @@ def _answer(
         output_row=_output_row(checkpoint, vocabulary, row, measured),
         stand_in=row if stands_in else None,
         warnings=(*not_finite_warning(vocabulary, torch.from_numpy(finite)), *measured.warnings),
+        loaded_norm=0.0 if zeroed_by else pad and pad.norm,
+        loading=loading(pad, zeroed_by) if pad and zeroed_by else "",
         row=row,
         device=str(loaded.device) if loaded else "",
         dtype=loaded.precision if loaded else "",
         masked_text=_lines(checkpoint, measured.batch),
     )
+
+
+def _zeroed_by(checkpoint: Checkpoint, row: PaddingRow | None) -> str:
+    """The class that sets the row to zero after loading it; "" where it leaves it as it is."""
+    if row is None or row.is_zero or row.token_id not in checkpoint.zeroed_rows:
+        return ""
+    from inspector.models.build import own_class
+
+    return own_class(checkpoint.config).__name__
 
 
 def _or_empty(frame: pd.DataFrame | None, columns: list[str]) -> pd.DataFrame:

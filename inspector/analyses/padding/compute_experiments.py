@@ -157,7 +157,9 @@ def _run(
     tied = is_tied(loaded.model)
     blocked = any(module.padding_idx == row for module in look_ups(loaded.model))
     passes = 3 + 2 * blocked
-    table = _Table(row, _compared(work, vocabulary, row), vocabulary, tied)
+    there = vocabulary.copy()  # norms of the model that is measured: some classes set the row to zero after loading
+    there.loc[row, "norm"] = norms(input_embedding(loaded.model).detach()[[row]].float().cpu())[0]
+    table = _Table(row, _compared(work, vocabulary, row), there, tied)
     only, rows = [row], [row, *table.compared.values()]
     progress(0, "Backward pass: one path at a time")
     paths = split(work, rows)

@@ -89,6 +89,8 @@ class Padding:
     output_row: PaddingRow | None  # the same token's row in a separate output matrix
     stand_in: PaddingRow | None  # if there is no padding: the row that usually serves as padding
     warnings: tuple[str, ...]
+    loaded_norm: float | None = None  # in the model that the class of config.json makes of the file
+    loading: str = ""  # one sentence: what the class does to the row after loading; "" where nothing
     row: PaddingRow | None = local(default=None)  # the row to show: padding's, or the stand-in's
     dtype: str = local(default="")  # of the backward pass
     device: str = local(default="")

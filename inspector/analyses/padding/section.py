@@ -22,6 +22,8 @@ def show_padding(context: Context, answers: tuple[Any, ...]) -> Iterator[Block]:
     result: Padding = answers[0]
     yield Said(result.verdict)
     yield Said(result.agreement)
+    if result.loading:
+        yield Said(result.loading)
     row = result.row
     if row is None:
         return

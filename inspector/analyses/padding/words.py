@@ -97,7 +97,17 @@ def no_row(named: Named, *, rows: int) -> str:
     return "The padding row is unknown: there is no tokenizer and no pad_token_id."
 
 
-def verdict(row: PaddingRow, named: Named, *, tied: bool | None, declared: bool, unmeasured: str) -> str:
+def loading(row: PaddingRow, model_class: str) -> str:
+    """A row that is zero in the model and not in the file."""
+    return (
+        f"In the file, the norm of this row is {row.norm:.3f}. In the model it is 0: {model_class} sets the row to "
+        "zero after it has loaded the file."
+    )
+
+
+def verdict(
+    row: PaddingRow, named: Named, *, tied: bool | None, declared: bool, unmeasured: str, zeroed_by: str = ""
+) -> str:
     """State the mechanism for this checkpoint.
 
     Args:
@@ -105,6 +115,7 @@ def verdict(row: PaddingRow, named: Named, *, tied: bool | None, declared: bool,
         tied: Whether the output matrix is the embedding matrix; None: it was not loaded.
         declared: Whether the configuration ties them.
         unmeasured: A clause: why the model with its head was not run; "" where nobody asked.
+        zeroed_by: The class that sets the row to zero after loading; "" where it leaves it as it is.
     """
     if row.norm != row.norm:
         return "The padding vector holds NaN: it is damaged, and padded input gives NaN."
@@ -117,12 +128,17 @@ def verdict(row: PaddingRow, named: Named, *, tied: bool | None, declared: bool,
         because = _unmeasured(row, blocked=blocked, declared=declared, reason=unmeasured)
     else:
         because = clauses[tied](row, blocked=blocked)
-    return f"{_state(row)}: {because}."
+    return f"{_state(row, zeroed_by)}: {because}."
 
 
-def _state(row: PaddingRow) -> str:
+def _state(row: PaddingRow, zeroed_by: str) -> str:
     if row.is_zero:
         return "The padding vector is exactly zero"
+    if zeroed_by:
+        return (
+            f"{zeroed_by} sets the padding vector to zero after loading it, but in the file it is not zero (norm "
+            f"{row.norm:.3f}, percentile {row.percentile:.1f})"
+        )
     return f"The padding vector is not zero (norm {row.norm:.3f}, percentile {row.percentile:.1f})"
 
 
@@ -209,7 +225,7 @@ def facts(result: Padding, row: PaddingRow) -> dict[str, str]:
         "Padding token": named,
         **({"Shown instead": f"{row.token} (id {row.token_id:,})"} if result.stand_in else {}),
         "padding_idx of the model": "none" if result.padding_idx is None else f"{result.padding_idx:,}",
-        "Exactly zero": "yes" if row.is_zero else "no",
+        "Exactly zero": "in the model, not in the file" if result.loading else "yes" if row.is_zero else "no",
         "Output matrix tied": {True: "yes: one tensor", False: "no: separate matrix", None: "not measured"}[
             result.tied
         ],
