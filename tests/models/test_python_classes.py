@@ -42,6 +42,8 @@ NOT_READ: dict[str, dict[str, str]] = {
     "CTRLTokenizer": {"vocab.json": NUMBERS, "merges.txt": "#version: 0.2\n"},
     "FlaubertTokenizer": {"vocab.json": NUMBERS, "merges.txt": "#version: 0.2\n"},
     "ClvpTokenizer": {"vocab.json": NUMBERS, "merges.txt": "#version: 0.2\n"},
+    "ByT5Tokenizer": {},
+    "CanineTokenizer": {},
     "Wav2Vec2CTCTokenizer": {"vocab.json": NUMBERS},
     "VitsTokenizer": {"vocab.json": NUMBERS},
 }

@@ -88,9 +88,9 @@ def _read_fast(manifest: Manifest) -> Tokenizer:
 
 
 def _python_class(manifest: Manifest) -> str | None:
-    """The class in Python that reads the vocabulary files, in a checkpoint that has some and no tokenizer.json."""
+    """The class in Python that a tokenizer without tokenizer.json is read by; some of them need no file at all."""
     names = {path.name for path in manifest.folder.iterdir()}
-    if "tokenizer.json" in names or not names & VOCABULARIES.keys():
+    if "tokenizer.json" in names or not names & {*VOCABULARIES, "tokenizer_config.json"}:
         return None
     return python_class(manifest, _read_json(manifest, "tokenizer_config.json"))
 
