@@ -172,8 +172,9 @@ def test_an_error_in_the_replica_itself_shows_no_traceback():
     (message,) = asked(Handle([error])).messages
 
     assert message.error == "InspectorError"
-    assert message.text.startswith("The work failed unexpectedly on the cluster (")
+    assert message.text.startswith("The work failed unexpectedly on the cluster. Try again")
     assert "secret" not in message.text
+    assert "KeyError" not in message.text
 
 
 class FakeLink:
