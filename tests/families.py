@@ -160,7 +160,8 @@ WITHOUT_HEAD = {
 }
 
 
-OTHER_TOKENIZERS = {"fsmt", "prophetnet"}  # types whose tokenizer is of another kind, unless a file names its class
+# Types whose tokenizers are of another kind, or have special tokens of other names, unless a file names their class.
+OTHER_TOKENIZERS = {"fsmt", "funnel", "mpnet", "prophetnet"}
 
 
 def random_model(architecture: str, *, seed: int = 0, **changes: Any) -> Any:

@@ -1,18 +1,21 @@
-"""Turn text into token ids and ids into visible text, with the tokenizers library alone."""
+"""Turn text into token ids and ids into visible text, by the tokenizer as transformers reads it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from tokenizers import Encoding, normalizers
+from tokenizers import Encoding, Tokenizer
 
 from inspector.errors import CheckpointError, RequestError
+from inspector.models.vocabulary import words_reading as words
+from inspector.models.vocabulary.distrust import careful, encode_carefully
+from inspector.models.vocabulary.library import SPECIAL_ROLES
 from inspector.models.vocabulary.reachable import find_unreachable
-from inspector.models.vocabulary.tokenizer_files import SPECIAL_ROLES, careful, read_settings, read_tokenizer
+from inspector.models.vocabulary.tokenizer_files import named_tokens, read_tokenizer, read_whole
 from inspector.results.checkpoint import TokenizerInfo
 from inspector.store.manifests.manifest import Manifest
 
@@ -20,17 +23,17 @@ if TYPE_CHECKING:  # half a second of an overview
     import pandas as pd
 
 MAX_CHARACTERS = 20_000
-MAX_NORMALIZED = 500_000  # characters that a normalizer may make of them
-MAX_INSERTED = 100  # characters that a step of it may insert in every place; usual ones insert three
 MAX_SHOWN = 300  # characters of one token; real vocabularies have up to 128
-# Tokens that stand for a role where no file says which one does.
-USUAL = {
-    "pad": ("[PAD]", "<pad>"),
-    "mask": ("[MASK]", "<mask>"),
-    "unk": ("[UNK]", "<unk>"),
-    "cls": ("[CLS]", "<s>"),
-    "sep": ("[SEP]", "</s>"),
-}
+# Where classes that make steps of their own differ from a file: digits, blanks, contractions, accents, scripts, signs.
+PROBES = (
+    "Add 2023 and 650.",
+    "  two  blanks",
+    "I've WE'LL don't",
+    "café Ångström",
+    "你好，世界",
+    "a\nb\tc",
+    "x_y-z&(1)",
+)
 UNUSED = re.compile(r"\[unused\d+\]|<unused\d+>|<extra_id_\d+>|<\|reserved_special_token_\d+\|>")
 BYTE = re.compile(r"<0x[0-9A-F]{2}>")
 SPACE = "␣"  # how a leading space is shown
@@ -66,34 +69,52 @@ class Tokens:
             NotInCheckpointError: If there are none.
             CheckpointError: If they cannot be read.
         """
-        self._tokenizer = read_tokenizer(manifest)
-        self._tokenizer.no_padding()
-        self._tokenizer.no_truncation()
-        self.dropout = self._without_dropout()
-        self._settings = read_settings(manifest)
+        self._manifest = manifest
+        self._read = read_tokenizer(manifest)
+        self._tokenizer = self._read.tokenizer
+        self.dropout = _steady(self._tokenizer)
         self._special = self._special_ids()
 
-    def _without_dropout(self) -> float:
-        """Switch off what splits a text another way each time (BPE-dropout, Provilkov et al. 2020).
-
-        Returns:
-            The share of merges that the file leaves out; 0 where none are.
-        """
-        model: Any = self._tokenizer.model
-        share = getattr(model, "dropout", None) or 0.0
-        if share:
-            model.dropout = None
-        return share
-
-    @property
+    @cached_property
     def notes(self) -> tuple[str, ...]:
         """What this tool does with the tokenizer that its files do not say."""
-        if not self.dropout:
-            return ()
-        return (
-            f"The tokenizer's file sets BPE dropout to {self.dropout:.2g}, which splits a text differently each time: "
-            "it is turned off here.",
-        )
+        return tuple(filter(None, (*self.how_read, self.difference(*PROBES))))
+
+    @property
+    def how_read(self) -> tuple[str, ...]:
+        """What `notes` says, but for how texts are split."""
+        dropout = words.dropout(self.dropout) if self.dropout else ""
+        unread = words.not_read(self._read.unread_class) if self._read.unread_class else ""
+        return tuple(filter(None, (dropout, unread)))
+
+    def difference(self, *texts: str) -> str:
+        """Say where transformers' class splits a text otherwise than tokenizer.json alone, if it does; else ""."""
+        if self._whole is None:
+            return ""
+        for text in texts:
+            try:
+                here, there = (encode_carefully(each, text) for each in (self._tokenizer, self._whole))
+            except CheckpointError:  # what nobody uses may be broken
+                continue
+            if here.ids != there.ids:
+                splits = [[printable(self._readable(piece)) for piece in each.tokens] for each in (here, there)]
+                return words.other_split(self.class_name or "", printable(text), *splits)
+        return ""
+
+    @cached_property
+    def _whole(self) -> Tokenizer | None:
+        """tokenizer.json by itself, where the class of transformers replaces steps of it."""
+        if not self._read.rebuilt:
+            return None
+        with careful("its own file"):
+            whole = read_whole(self._manifest)
+        _steady(whole)
+        return whole
+
+    @property
+    def class_name(self) -> str | None:
+        """The class of transformers that reads the tokenizer; None: the files were read without one."""
+        return self._read.class_name
 
     @property
     def size(self) -> int:
@@ -110,7 +131,13 @@ class Tokens:
         token, index = self.role("pad")
         longest = max(len(encoding.ids) for encoding in encodings)
         for encoding in encodings:
-            encoding.pad(longest, direction=self.padding_side, pad_id=index or 0, pad_token=token or "")
+            encoding.pad(
+                longest,
+                direction=self.padding_side,
+                pad_id=index or 0,
+                pad_type_id=self.pad_type_id,
+                pad_token=token or "",
+            )
 
     @cached_property
     def info(self) -> TokenizerInfo:
@@ -126,13 +153,9 @@ class Tokens:
 
     def role(self, role: str) -> tuple[str | None, int | None]:
         """Find a special token, e.g. "mask"; (None, None) where the tokenizer has none."""
-        said = self._settings.get(f"{role}_token")
-        said = said.get("content") if isinstance(said, dict) else said
-        for text in (said,) if isinstance(said, str) else USUAL.get(role, ()):
-            index = self._tokenizer.token_to_id(text)
-            if index is not None:
-                return text, index
-        return None, None
+        text = self._read.roles.get(role)
+        index = None if text is None else self._tokenizer.token_to_id(text)
+        return (None, None) if index is None else (text, index)
 
     def _shown(self, role: str) -> str | None:
         index = self.role(role)[1]
@@ -160,37 +183,10 @@ class Tokens:
         """
         for part in (text, pair or ""):
             self.check_characters(part)
-            self._check_growth(part)
-        with careful("this text"):
-            encoding = self._tokenizer.encode(text, pair)
+        encoding = encode_carefully(self._tokenizer, text, pair)
         if not encoding.ids:
             raise RequestError("The text has no tokens: type a word or a sentence.")
         return encoding
-
-    def _check_growth(self, text: str) -> None:
-        """Refuse a text that a normalizer makes longer without end, step by step, before the tokens are made.
-
-        Raises:
-            CheckpointError: If it does.
-        """
-        for length in self._lengths(text):
-            if length > MAX_NORMALIZED:
-                raise CheckpointError(
-                    f"The checkpoint's tokenizer can turn a text of {len(text):,} characters into {length:,}: check "
-                    "the normalizer in its tokenizer.json."
-                )
-
-    def _lengths(self, text: str) -> Iterator[int]:
-        """How long each step of the normalizer makes a text, and how long at most before one that inserts much."""
-        normalizer = self._tokenizer.normalizer
-        is_sequence = isinstance(normalizer, normalizers.Sequence)
-        for step in [normalizer[place] for place in range(len(normalizer))] if is_sequence else [normalizer]:
-            inserted = getattr(step, "content", getattr(step, "prepend", ""))
-            if len(inserted) > MAX_INSERTED:
-                yield len(inserted) * (1 + len(text))
-            with careful("this text"):
-                text = step.normalize_str(text) if step else text
-            yield len(text)
 
     def ordinary(self, encoding: Encoding) -> list[int]:
         """Places of the tokens that stand for text.
@@ -224,14 +220,22 @@ class Tokens:
 
     @property
     def padding_side(self) -> str:
-        """Where a batch is padded: "right", or "left" where the tokenizer's settings say so."""
-        return "left" if self._settings.get("padding_side") == "left" else "right"
+        """Where a batch is padded, "right" or "left": as the settings say, or else the class."""
+        return self._read.padding_side
+
+    @property
+    def truncation_side(self) -> str:
+        """Where a text that is too long is cut, "right" or "left": as the settings say, or else the class."""
+        return self._read.truncation_side
+
+    @property
+    def pad_type_id(self) -> int:
+        """The segment (token_type_ids) of padding."""
+        return self._read.pad_type_id
 
     def pieces(self, text: str) -> tuple[int, ...]:
         """Ids of a text alone, without the special tokens that a model is given around it."""
-        self._check_growth(text)
-        with careful("this text"):
-            return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
+        return tuple(encode_carefully(self._tokenizer, text, add_special_tokens=False).ids)
 
     def text(self, ids: Sequence[int]) -> str:
         """The text that ids stand for, special tokens included, with what cannot be seen named."""
@@ -291,6 +295,20 @@ class Tokens:
 
         return pd.DataFrame({"token_id": ids, "token": [self.visible(index) for index in ids]})
 
+    def past_rows(self, rows: int) -> str:
+        """Say which ids an embedding matrix has no rows for, if any; else ""."""
+        missing = sorted(index for index in self._tokenizer.get_vocab(with_added_tokens=True).values() if index >= rows)
+        if not missing:
+            return ""
+        return words.past_rows(self.size, rows, len(missing), self.visible(missing[0]), missing[0])
+
+    def made_up(self, rows: int) -> frozenset[int]:
+        """Ids past the last row that no file names, only the class, and that come only where their token is typed."""
+        named = named_tokens(self._manifest)
+        usual = {self.role("pad")[1], *encode_carefully(self._tokenizer, "a").ids}
+        vocabulary = self._tokenizer.get_vocab(with_added_tokens=True)
+        return frozenset(index for token, index in vocabulary.items() if index >= rows and token not in named) - usual
+
     @cached_property
     def unreachable(self) -> tuple[int, ...]:
         """Ids of ordinary tokens whose own text is tokenized into something else."""
@@ -343,6 +361,21 @@ class Tokens:
         special = {index for index, token in added.items() if token.special}
         roles = (self.role(role)[1] for role in SPECIAL_ROLES)
         return frozenset(special | {index for index in roles if index is not None})
+
+
+def _steady(tokenizer: Tokenizer) -> float:
+    """Switch off padding, truncation, and what splits a text another way each time (Provilkov et al. 2020).
+
+    Returns:
+        The share of merges that BPE-dropout leaves out; 0 where none are.
+    """
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    model: Any = tokenizer.model
+    share = getattr(model, "dropout", None) or 0.0
+    if share:
+        model.dropout = None
+    return share
 
 
 def printable(text: str) -> str:

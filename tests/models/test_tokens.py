@@ -59,6 +59,7 @@ def test_a_text_is_always_split_alike_though_its_file_drops_merges(tmp_path, ope
     content = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
     content["model"]["dropout"] = 0.9
     (folder / "tokenizer.json").write_text(json.dumps(content), encoding="utf-8")
+    (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "PreTrainedTokenizerFast"}')
     dropping = Tokenizer.from_file(str(folder / "tokenizer.json"))
     assert len({tuple(dropping.encode(text).ids) for _ in range(50)}) > 1
     checkpoint = open_path(folder)
@@ -108,10 +109,11 @@ def test_tokens_added_to_a_vocabulary_are_those_of_transformers(tmp_path, open_p
     assert tokens.size > 60
 
 
-def test_a_token_added_under_an_id_that_does_not_follow_is_left_out(tmp_path, open_path):
+def test_a_token_added_under_an_id_that_does_not_follow_gets_the_next_one(tmp_path, open_path):
     folder = save_checkpoint(random_model("BertForMaskedLM"), tmp_path / "bert")
     (folder / "added_tokens.json").write_text('{"hello": 70, "w1": 60}', encoding="utf-8")
-    assert open_path(folder).require_tokens().size == 60
+    tokens = open_path(folder).require_tokens()
+    assert (tokens.size, tokens.find("hello")) == (len(AutoTokenizer.from_pretrained(folder)), 60)
 
 
 def test_each_column_of_an_encoding_is_read_once(open_model):
@@ -171,14 +173,14 @@ def test_merges_are_read_as_the_family_reads_them(tmp_path, open_path, architect
         assert list(tokens.encode(*given).ids) == truth(*given)["input_ids"]
 
 
-def test_special_tokens_that_the_files_lack_are_not_made_up(tmp_path, open_path):
+def test_special_tokens_that_the_files_lack_count_as_the_class_makes_them_up(tmp_path, open_path):
     folder = save_checkpoint(random_model("GPT2LMHeadModel", vocab_size=300), tmp_path / "old", tokenizer=False)
     merges_of(folder, added_tokens_decoder={"256": {"content": "<mine>", "special": True}})
     assert len(AutoTokenizer.from_pretrained(folder)) == 258  # transformers adds <|endoftext|>
     tokens = open_path(folder).require_tokens()
-    assert tokens.size == 257
+    assert tokens.size == 258
     assert tokens.encode("<mine>").ids == (256,)
-    assert tokens.role("bos") == (None, None)
+    assert tokens.role("bos") == ("<|endoftext|>", 257)
 
 
 def test_merges_of_a_family_that_reads_others_are_refused(tmp_path, open_path):
@@ -214,7 +216,7 @@ def test_kinds_of_a_wordpiece_vocabulary(open_model):
 
 def test_truncation_and_padding_of_the_file_are_off(tmp_path, open_path):
     folder = save_checkpoint(random_model("BertModel"), tmp_path / "cut")
-    tokenizer = Tokenizer.from_str(read_tokenizer(open_path(folder).manifest).to_str())
+    tokenizer = Tokenizer.from_str(read_tokenizer(open_path(folder).manifest).tokenizer.to_str())
     tokenizer.enable_truncation(3)
     tokenizer.enable_padding(length=20)
     tokenizer.save(str(folder / "tokenizer.json"))
@@ -267,12 +269,15 @@ def test_positions_are_those_that_the_model_takes(open_model):
 def test_segments_that_the_model_does_not_have_are_refused(tmp_path, open_path, segments):
     """A model of one segment is not given them, as RoBERTa's; of several, each must have a row."""
     folder = save_checkpoint(random_model("BertForPreTraining", type_vocab_size=segments), tmp_path / "bert")
-    tokenizer = Tokenizer.from_str(read_tokenizer(open_path(folder).manifest).to_str())
+    tokenizer = Tokenizer.from_str(read_tokenizer(open_path(folder).manifest).tokenizer.to_str())
     tokenizer.post_processor = processors.TemplateProcessing(
         single="[CLS]:2 $A:2 [SEP]:2", pair="[CLS]:2 $A:2 [SEP]:2 $B:1 [SEP]:1",
         special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
     )  # fmt: skip
     tokenizer.save(str(folder / "tokenizer.json"))
+    roles = {"pad_token": "[PAD]", "mask_token": "[MASK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
+    said = {"tokenizer_class": "PreTrainedTokenizerFast"} | roles  # BERT's own class replaces these steps
+    (folder / "tokenizer_config.json").write_text(json.dumps(said))
     checkpoint = open_path(folder)
     text = "w1 [MASK] w2"
     asked = {

@@ -110,8 +110,8 @@ def tokenizer(data: bytes, folder: Path) -> None:
     target = folder / "target"
     target.mkdir()
     stage_tokenizer(files, target)
-    (target / "config.json").write_text('{"model_type": "gpt2"}')  # whose class reads the merges
-    tokens = Tokens(Manifest("", "fuzz", "upload", target, (), Tensors.of(()), {}, None, ()))
+    config = {"model_type": "gpt2"}  # whose class reads the merges
+    tokens = Tokens(Manifest("", "fuzz", "upload", target, (), Tensors.of(()), {}, config, ()))
     encoded = tokens.encode(TEXT)
     assert all(token.isprintable() for token in encoded.tokens)
     tokens.text(encoded.ids)

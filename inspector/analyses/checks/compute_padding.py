@@ -15,6 +15,8 @@ from inspector.models.checkpoint import Checkpoint
 PADDING = "Padding"
 NOT_FINITE = "padding row not finite"
 LAST_TOKEN = "ForSequenceClassification"  # its answer is read at the last token that is no padding
+PAST_ROWS = "padding token without a row"
+STEPS = {NOT_FINITE: words.FIND_WHAT_BROKE_IT, PAST_ROWS: words.PAD_WITH_A_ROW}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ def check_padding(checkpoint: Checkpoint) -> Check:
     evidence = [*_range(facts), *_agreement(facts), *_row(checkpoint, facts)]
     worst = max(evidence, key=lambda each: RANK[each.severity], default=None)
     if worst is not None and worst.severity != "none":
-        step = words.FIND_WHAT_BROKE_IT if worst.problem == NOT_FINITE else words.NAME_THE_PAD
+        step = STEPS.get(worst.problem, words.NAME_THE_PAD)
         return conclude(PADDING, evidence, worst.detail, step)
     pad, token = facts.configured, facts.token
     fine = words.NO_PADDING if pad is None else words.padding_fine(pad, token, tokenizer=facts.has_tokenizer)
@@ -96,6 +98,9 @@ def _agreement(facts: Facts) -> list[Evidence]:
     pad, own = facts.configured, facts.token_id
     if not facts.has_tokenizer or pad == own:
         return []
+    if own is not None and facts.rows is not None and own >= facts.rows:
+        detail = words.padding_past_rows(facts.token, own, facts.rows)
+        return [Evidence(str(facts.token), PAST_ROWS, "critical", own, detail)]
     subject, problem = "pad_token_id", "config.json and tokenizer disagree"
     severity: Severity = "major"
     if own is None:

@@ -66,8 +66,10 @@ def check_rows(checkpoint: Checkpoint, rows: int, health: Health, *, has_tokeniz
     if tokens is None or not has_tokenizer:
         return nothing_to_check(ROWS, _no_tokenizer(checkpoint))
     beyond = list(zip(health.tokens_beyond_rows["token"], health.tokens_beyond_rows["token_id"], strict=True))
+    made_up = tokens.made_up(rows) if beyond else frozenset()
     evidence = [
-        Evidence(str(token), "no row", "critical", None, words.no_row(token_id, rows)) for token, token_id in beyond
+        Evidence(str(token), "no row", _of_no_row(made_up=token_id in made_up), None, words.no_row(token_id, rows))
+        for token, token_id in beyond
     ]
     excess = rows - tokens.size
     if excess > 0:
@@ -78,9 +80,12 @@ def check_rows(checkpoint: Checkpoint, rows: int, health: Health, *, has_tokeniz
     if count := len(health.unreachable):
         detail = words.unreachable([str(token) for token in health.unreachable["token"]], count)
         evidence.append(Evidence("tokenizer", "tokens that no text gives", "note", count, detail))
-    if beyond:
-        said = words.beyond_rows(len(beyond), *beyond[0], rows)
+    if named := [each for each in beyond if each[1] not in made_up]:
+        said = words.beyond_rows(len(named), *named[0], rows)
         return conclude(ROWS, evidence, said, words.OWN_TOKENIZER)
+    if beyond:
+        said = words.made_up(tokens.class_name or "", len(beyond), *beyond[0], rows)
+        return conclude(ROWS, evidence, said, words.BEFORE_USE)
     if at_least("minor", evidence):
         return conclude(ROWS, evidence, words.rows_to_spare(rows, tokens.size), words.ITS_TOKENIZER)
     return conclude(ROWS, evidence, words.rows_fit(rows, tokens.size, multiple=_rounded_to(rows, excess)))
@@ -95,6 +100,10 @@ def _no_tokenizer(checkpoint: Checkpoint) -> str:
     except InspectorError as error:
         return str(error)
     return words.NO_TOKENIZER
+
+
+def _of_no_row(*, made_up: bool) -> Severity:
+    return "minor" if made_up else "critical"
 
 
 def _rounded_to(rows: int, excess: int) -> int | None:

@@ -49,6 +49,10 @@ NAME_THE_PAD = (
 FIND_WHAT_BROKE_IT = (
     "Compare the row with the source or with an earlier checkpoint of the run, and find the step that broke it."
 )
+PAD_WITH_A_ROW = (
+    "Compare the tokenizer's files with their source. If this token is to pad, the model needs a row for it: "
+    "model.resize_token_embeddings(len(tokenizer)) adds it."
+)
 
 
 def no_config() -> str:
@@ -185,6 +189,14 @@ def disagreement(pad: int | None, token: str | None, own: int | None, *, silent:
     if unused:
         return f"{said} the tokenizer pads with {token} (id {own:,}).{unused}"
     return f"{said} the tokenizer pads with {token} (id {own:,}): positions and losses are masked in the wrong places."
+
+
+def padding_past_rows(token: str | None, token_id: int, rows: int) -> str:
+    """The tokenizer's padding token is past the matrix."""
+    return (
+        f"The tokenizer pads with {token} (id {token_id:,}), but the embedding matrix has {rows:,} rows: a padded "
+        "batch crashes the model."
+    )
 
 
 def padding_row(row: int, norm: float | None) -> str:

@@ -18,6 +18,10 @@ OWN_TOKENIZER = (
     "Compare the tokenizer's files with the source: they may be another model's. If you added the tokens yourself, "
     "model.resize_token_embeddings(len(tokenizer)) makes new rows for them, to be trained."
 )
+BEFORE_USE = (
+    "If texts are to contain such a token, the model needs a row for it: model.resize_token_embeddings(len(tokenizer)) "
+    "adds it, untrained."
+)
 ITS_TOKENIZER = (
     "Check that the tokenizer is the one that the model was trained with: added tokens may be missing from its files."
 )
@@ -61,6 +65,15 @@ def beyond_rows(count: int, token: str, token_id: int, rows: int) -> str:
     return (
         f"The tokenizer assigns {plural(count, 'id')} past the last of {rows:,} rows "
         f"{such_as(count, f'{token} (id {token_id:,})')}: a text with such a token crashes the model."
+    )
+
+
+def made_up(class_name: str, count: int, token: str, token_id: int, rows: int) -> str:
+    """Tokens that only the class names have no rows; one of them is named."""
+    return (
+        f"transformers' {class_name} adds {plural(count, 'token')} that no file of the checkpoint names, with ids past "
+        f"the last of {rows:,} rows {such_as(count, f'{token} (id {token_id:,})')}: only a text in which such a token "
+        "is typed crashes the model."
     )
 
 

@@ -11,7 +11,7 @@ from inspector.analyses.overview.compute_tensors import list_tensors
 from inspector.analyses.overview.request import OverviewRequest
 from inspector.analyses.overview.result import Overview, OverviewFile
 from inspector.analyses.overview.result_tensors import StoredTensors
-from inspector.analyses.overview.words import FEW_ROWS, HEAD_IS_ABSENT, MANY_ROWS, NO_NUMBERS, UNKNOWN_CODES
+from inspector.analyses.overview.words import HEAD_IS_ABSENT, MANY_ROWS, NO_NUMBERS, UNKNOWN_CODES
 from inspector.errors import InspectorError, NotInCheckpointError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.families import FAMILIES, declares_tie, in_file
@@ -77,7 +77,7 @@ def overview(checkpoint: Checkpoint, request: OverviewRequest, *, progress: Prog
             *manifest.warnings,
             *tokenizer_warnings,
             *_head_warnings(checkpoint, heads),
-            *_row_warnings(tokenizer, vocab_rows),
+            *_row_warnings(checkpoint, tokenizer, vocab_rows),
             *_code_warnings(checkpoint.unread.codes),
             *_empty_warnings(manifest.tensors),
         ),
@@ -213,9 +213,9 @@ def _lacks_its_head(checkpoint: Checkpoint) -> bool:
     return not with_ties(model, places.covered).issuperset(head_names(model))
 
 
-def _row_warnings(tokenizer: TokenizerInfo | None, rows: int | None) -> list[str]:
+def _row_warnings(checkpoint: Checkpoint, tokenizer: TokenizerInfo | None, rows: int | None) -> list[str]:
     if tokenizer is None or rows is None or tokenizer.size == rows:
         return []
     if tokenizer.size > rows:
-        return [FEW_ROWS.format(ids=tokenizer.size, rows=rows)]
+        return [checkpoint.require_tokens().past_rows(rows)]
     return [MANY_ROWS.format(more=rows - tokenizer.size, rows=rows, ids=tokenizer.size)]

@@ -27,10 +27,6 @@ HEAD_IS_ABSENT = (
     "config.json names {architecture}, but the file lacks that head's weights. The head counts as absent, because a "
     "loader would fill it with random numbers."
 )
-FEW_ROWS = (
-    "The tokenizer knows {ids:,} ids, but the embedding matrix has {rows:,} rows: a text that uses other ids is "
-    "refused."
-)
 MANY_ROWS = (
     "The embedding matrix has {more:,} more rows than the tokenizer has ids ({rows:,} versus {ids:,}): no text can "
     "reach them."

@@ -12,9 +12,10 @@ from tokenizers import Encoding
 from inspector.analyses.tokenization import words
 from inspector.analyses.tokenization.request import TokenizeRequest
 from inspector.analyses.tokenization.result import Tokenization
-from inspector.errors import RequestError
+from inspector.errors import InspectorError, RequestError
 from inspector.models.checkpoint import Checkpoint
-from inspector.models.tokens import SPECIAL_ROLES, Tokens
+from inspector.models.tokens import PROBES, Tokens
+from inspector.models.vocabulary.library import SPECIAL_ROLES
 from inspector.progress import Progress
 from inspector.request import answers
 
@@ -37,7 +38,11 @@ def tokenize(checkpoint: Checkpoint, request: TokenizeRequest, *, progress: Prog
     pairs = [request.pair if request.pair.strip() else None, *[None] * (len(wanted) - 1)]
     encodings = [tokens.encoding(text, other) for text, other in zip(wanted, pairs, strict=True)]
     longest, longest_said = _longest(checkpoint)
-    warnings = _warnings(checkpoint, tokens, encodings, longest, longest_said)
+    warnings = [
+        *tokens.how_read,
+        *filter(None, [tokens.difference(*wanted, *filter(None, pairs)) or tokens.difference(*PROBES)]),
+        *_warnings(checkpoint, tokens, encodings, longest, longest_said),
+    ]
     tokens.pad(encodings)
     return Tokenization(
         kind=tokens.kind,
@@ -54,6 +59,8 @@ def tokenize(checkpoint: Checkpoint, request: TokenizeRequest, *, progress: Prog
         batch=pd.DataFrame([_sequence(number, encoding, tokens) for number, encoding in enumerate(encodings)]),
         padded_to=len(encodings[0].ids),
         padding_side=tokens.padding_side,
+        truncation_side=tokens.truncation_side,
+        tokenizer_class=tokens.class_name,
         warnings=tuple(warnings),
         longest_said=longest_said,
     )
@@ -114,10 +121,17 @@ def _longest(checkpoint: Checkpoint) -> tuple[int | None, str]:
     return positions, ""
 
 
+def _past_rows(checkpoint: Checkpoint, tokens: Tokens) -> str:
+    try:
+        return tokens.past_rows(checkpoint.embedding_shape[0])
+    except InspectorError:  # there is no embedding matrix
+        return ""
+
+
 def _warnings(
     checkpoint: Checkpoint, tokens: Tokens, encodings: Sequence[Encoding], longest: int | None, said: str
 ) -> list[str]:
-    found = [*tokens.notes]
+    found = [past] if (past := _past_rows(checkpoint, tokens)) else []
     most = max(len(encoding.ids) for encoding in encodings)
     if longest is not None and most > longest:
         found.append(words.cut(most, longest, said) if said else words.too_long(checkpoint.name, most, longest))

@@ -27,4 +27,6 @@ class Tokenization:
     padded_to: int
     padding_side: str  # "right" or "left"
     warnings: tuple[str, ...]
+    truncation_side: str = "right"  # or "left": where a tokenizer that shortens a text leaves tokens out
+    tokenizer_class: str | None = None  # of transformers, that reads the files; None: they are read without one
     longest_said: str = ""  # what sets `longest`, if not the model's positions: a setting, and its file

@@ -1,29 +1,34 @@
-"""Read a tokenizer from whichever files a checkpoint brings, with the tokenizers library alone."""
+"""Read a tokenizer from whichever files a checkpoint brings: as transformers does, or else from the files alone."""
 
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
 from typing import Any
 
 from tokenizers import AddedToken, Tokenizer
 from tokenizers.implementations.bert_wordpiece import BertWordPieceTokenizer
 
-from inspector.errors import CheckpointError, InspectorError, NotInCheckpointError
-from inspector.models.vocabulary.panics import unprinted
+from inspector.errors import NotInCheckpointError
+from inspector.models.vocabulary.distrust import translated
+from inspector.models.vocabulary.library import SPECIAL_ROLES, WHOLE, ReadTokenizer, find_class_name, read_as_library
 from inspector.models.vocabulary.python_classes import NOT_SUPPORTED, is_supported, python_class, read_as_class
 from inspector.store.manifests.manifest import Manifest
-from inspector.store.names import VOCABULARIES
+from inspector.store.names import CONFIGS, VOCABULARIES
 
 # Who cannot read them may be at fault: another version of the library, or another program, may read them well.
 UNREADABLE = (
     "The tokenizer files ({files}) cannot be read: if AutoTokenizer.from_pretrained() cannot read them either, compare "
     "them with their source."
 )
-FAILS = "The checkpoint's tokenizer fails on {text}: compare the tokenizer's files with their source."
-SPECIAL_ROLES = ("pad", "mask", "unk", "cls", "sep", "bos", "eos")
+# Tokens that stand for a role where neither a class nor a file says which one does.
+USUAL = {
+    "pad": ("[PAD]", "<pad>"),
+    "mask": ("[MASK]", "<mask>"),
+    "unk": ("[UNK]", "<unk>"),
+    "cls": ("[CLS]", "<s>"),
+    "sep": ("[SEP]", "</s>"),
+}
 
 
 def has_tokenizer(manifest: Manifest) -> bool:
@@ -32,7 +37,7 @@ def has_tokenizer(manifest: Manifest) -> bool:
     return any(set(needed) <= names for needed, _ in _READERS) and is_supported(_python_class(manifest))
 
 
-def read_tokenizer(manifest: Manifest) -> Tokenizer:
+def read_tokenizer(manifest: Manifest) -> ReadTokenizer:
     """Read the tokenizer files of a staged checkpoint.
 
     Raises:
@@ -44,8 +49,9 @@ def read_tokenizer(manifest: Manifest) -> Tokenizer:
         raise NotInCheckpointError(NOT_SUPPORTED.format(name=name))
     for needed, read in _READERS:
         if set(needed) <= names:
-            with _translated(UNREADABLE.format(files=", ".join(needed))):
-                return read(manifest)
+            with translated(UNREADABLE.format(files=", ".join(needed))):
+                found = None if name else read_as_library(manifest, needed)
+                return found or _of_files(read(manifest), manifest, needed)
     found = sorted(name for name in names if name.endswith(".model"))
     if found:
         raise NotInCheckpointError(
@@ -58,33 +64,25 @@ def read_tokenizer(manifest: Manifest) -> Tokenizer:
     )
 
 
-@contextmanager
-def _translated(said: str) -> Iterator[None]:
-    try:
-        with unprinted():
-            yield
-    except (InspectorError, KeyboardInterrupt, SystemExit, MemoryError):
-        raise
-    except BaseException as error:  # the Rust library panics past Exception
-        raise CheckpointError(said) from error
+def _of_files(tokenizer: Tokenizer, manifest: Manifest, needed: Collection[str]) -> ReadTokenizer:
+    """What the files say where no class of transformers reads them."""
+    settings = read_settings(manifest)
+    sides = {side: settings[side] for side in ("padding_side", "truncation_side") if settings.get(side) == "left"}
+    roles = {role: _find_role(tokenizer, settings, role) for role in SPECIAL_ROLES}
+    unread = find_class_name(manifest, settings) if WHOLE in needed else None
+    return ReadTokenizer(tokenizer, roles, unread_class=unread, **sides)
 
 
-@contextmanager
-def careful(text: str) -> Iterator[None]:
-    """Turn what a hostile tokenizer does while it runs into a sentence.
-
-    Args:
-        text: What it is given, as in "this text".
-
-    Raises:
-        CheckpointError: If it breaks down.
-    """
-    with _translated(FAILS.format(text=text)):
-        yield
+def _find_role(tokenizer: Tokenizer, settings: Mapping[str, Any], role: str) -> str | None:
+    said = settings.get(f"{role}_token")
+    said = said.get("content") if isinstance(said, dict) else said
+    wanted = (said,) if isinstance(said, str) else USUAL.get(role, ())
+    return next((text for text in wanted if tokenizer.token_to_id(text) is not None), None)
 
 
-def _read_fast(manifest: Manifest) -> Tokenizer:
-    return Tokenizer.from_str((manifest.folder / "tokenizer.json").read_text("utf-8"))
+def read_whole(manifest: Manifest) -> Tokenizer:
+    """Read tokenizer.json, and nothing beside it."""
+    return Tokenizer.from_str((manifest.folder / WHOLE).read_text("utf-8"))
 
 
 def _python_class(manifest: Manifest) -> str | None:
@@ -121,7 +119,7 @@ def _read_wordpiece(manifest: Manifest, settings: Mapping[str, Any]) -> Tokenize
 def _added_tokens(manifest: Manifest, settings: Mapping[str, Any]) -> dict[int, AddedToken]:
     """The tokens that files beside vocab.txt add to it, by id, with the flags that transformers gives them."""
     known = read_settings(manifest)
-    listed = [known.get(f"{role}_token") for role in SPECIAL_ROLES] + [*known.get("additional_special_tokens", ())]
+    listed = [known.get(f"{role}_token") for role in SPECIAL_ROLES] + [*(known.get("additional_special_tokens") or ())]
     special = {each["content"] if isinstance(each, dict) else each for each in listed if each}
     plain = {number: {"content": text} for text, number in _read_json(manifest, "added_tokens.json").items()}
     described = {int(number): token for number, token in settings.get("added_tokens_decoder", {}).items()}
@@ -135,46 +133,33 @@ def _added_token(token: Mapping[str, Any], special: Collection[str]) -> AddedTok
     return AddedToken(token["content"], **flags, normalized=normalized, special=is_special)
 
 
-def _read_merges(manifest: Manifest) -> Tokenizer:
-    """As transformers' class does, of the settings or of the model type.
-
-    The two files do not tell which tokens begin and end a text: RoBERTa adds two, GPT-2 none, OPT one.
-    """
-    import transformers
-
-    transformers.logging.set_verbosity(logging.CRITICAL)
-    try:
-        read = transformers.AutoTokenizer.from_pretrained(
-            manifest.folder, local_files_only=True, trust_remote_code=False
-        )
-    except Exception:  # of many kinds: it knows no class, or its class wants other files
-        read = None
-    # A class whose files are missing begins with an empty vocabulary instead of refusing.
-    if read is None or not read.is_fast or "merges.txt" not in read.vocab_files_names.values():
-        raise NotInCheckpointError(
-            "transformers has no tokenizer for this model type that reads vocab.json and merges.txt: add the "
-            "tokenizer.json that AutoTokenizer.from_pretrained(...).save_pretrained() writes."
-        )
-    content = json.loads(read.backend_tokenizer.to_str())
-    held = {*content["model"]["vocab"], *_added(manifest)}
-    # Its class makes up the special tokens that the files lack, past the vocabulary's last row.
-    content["added_tokens"] = [each for each in content["added_tokens"] if each["content"] in held]
-    return Tokenizer.from_str(json.dumps(content))
+def _refuse_merges(manifest: Manifest) -> Tokenizer:
+    """The two files do not tell which tokens begin and end a text: RoBERTa adds two, GPT-2 none, OPT one."""
+    raise NotInCheckpointError(
+        "transformers has no tokenizer for this model type that reads vocab.json and merges.txt: add the "
+        "tokenizer.json that AutoTokenizer.from_pretrained(...).save_pretrained() writes."
+    )
 
 
-def _added(manifest: Manifest) -> Iterator[str]:
-    """Tokens that the checkpoint's files add to the vocabulary."""
-    yield from _read_json(manifest, "added_tokens.json")
-    settings = _read_json(manifest, "tokenizer_config.json")
-    for token in settings.get("added_tokens_decoder", {}).values():
-        yield token["content"]
+_READERS = (((WHOLE,), read_whole), (("vocab.txt",), _read_words), (("vocab.json", "merges.txt"), _refuse_merges))
 
 
-_READERS = (
-    (("tokenizer.json",), _read_fast),
-    (("vocab.txt",), _read_words),
-    (("vocab.json", "merges.txt"), _read_merges),
-)
+def named_tokens(manifest: Manifest) -> set[str]:
+    """Every token that a file of the checkpoint names."""
+    found = {*_texts([_read_json(manifest, name) for name in CONFIGS if name != "config.json"])}
+    found |= {*_read_json(manifest, "vocab.json")}
+    if (manifest.folder / WHOLE).exists():
+        found |= {*read_whole(manifest).get_vocab(with_added_tokens=True)}
+    if (lines := manifest.folder / "vocab.txt").exists():
+        found |= {*lines.read_text("utf-8").split("\n")}
+    return found
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    for part in (*value, *value.values()) if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _texts(part)
 
 
 def read_settings(manifest: Manifest) -> dict[str, Any]:

@@ -350,6 +350,7 @@ def test_a_padding_id_that_is_not_the_tokenizers(checked, folder):
 def test_a_tokenizer_without_the_padding_token_that_config_names(checked, folder):
     vocabulary = ["nothing", *words()[1:]]
     (folder.path / "vocab.txt").write_text("\n".join(vocabulary) + "\n")
+    (folder.path / "tokenizer_config.json").write_text('{"tokenizer_class": "PreTrainedTokenizerFast"}')
     folder.config(pad_token_id=5)
     found = named(checked(folder.path), "Padding")
     assert found.status == "warn"

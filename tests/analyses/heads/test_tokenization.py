@@ -20,7 +20,7 @@ def test_tokenization_is_the_tokenizers_librarys(open_model):
     checkpoint = open_model("BertForMaskedLM")
     texts = ["W1  w2a nothing w3", "w4", "w5 w6b [MASK]"]
     found = run_tokenize(checkpoint, progress=silent, texts=texts, pair=PAIR)
-    library = Tokenizer.from_str(read_tokenizer(checkpoint.manifest).to_str())
+    library = Tokenizer.from_str(read_tokenizer(checkpoint.manifest).tokenizer.to_str())
     library.enable_padding(pad_id=0, pad_token="[PAD]")
     wanted = library.encode_batch([(texts[0], PAIR), texts[1], texts[2]])
     assert found.padded_to == len(wanted[0].ids)

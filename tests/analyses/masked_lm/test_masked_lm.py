@@ -404,6 +404,8 @@ def test_causal_model_is_told_apart(open_model):
 def test_tokenizer_without_a_mask_is_told(tmp_path, open_path):
     folder = save_checkpoint(random_model("BertForMaskedLM"), tmp_path / "bare")
     (folder / "vocab.txt").write_text("\n".join(words()).replace("[MASK]", "w99"), "utf-8")
+    # BERT's own class would make one up
+    (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "PreTrainedTokenizerFast"}', "utf-8")
     with pytest.raises(NotInCheckpointError) as error:
         predict(open_path(folder), progress=silent, text=TEXT, masks=(1,))
     assert str(error.value) == "The tokenizer of bare has no mask token: nothing can be masked."

@@ -48,7 +48,8 @@ def test_a_head_that_config_promises_and_the_file_lacks(tmp_path, open_path):
 def test_more_and_fewer_ids_than_rows(tmp_path, open_path):
     few = save_checkpoint(random_model("BertModel", vocab_size=20), tmp_path / "few")
     assert warnings_of(open_path(few)) == (
-        "The tokenizer knows 60 ids, but the embedding matrix has 20 rows: a text that uses other ids is refused.",
+        "The tokenizer knows 60 ids, but the embedding matrix has 20 rows: 40 ids are past the last row (such as w12, "
+        "id 20). A text with such a token crashes the model, and is refused here.",
     )
     many = save_checkpoint(random_model("BertModel", vocab_size=64), tmp_path / "many")
     assert warnings_of(open_path(many)) == (
