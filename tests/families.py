@@ -161,7 +161,7 @@ WITHOUT_HEAD = {
 
 
 # Types whose tokenizers are of another kind, or have special tokens of other names, unless a file names their class.
-OTHER_TOKENIZERS = {"fsmt", "funnel", "mpnet", "prophetnet"}
+OTHER_TOKENIZERS = {"fsmt", "funnel", "gpt_neox_japanese", "mpnet", "prophetnet"}
 
 
 def random_model(architecture: str, *, seed: int = 0, **changes: Any) -> Any:
