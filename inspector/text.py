@@ -156,6 +156,11 @@ def some(names: Sequence[str], most: int) -> str:
     return ", ".join(names[:most]) + more
 
 
+def in_level(level: str) -> str:
+    """Say where in config.json a setting stands, behind its name or value; nothing of the top."""
+    return f" in {level}" if level else ""
+
+
 def _code_point(character: str) -> str:
     code = ord(character)
     return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"

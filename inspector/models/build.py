@@ -20,6 +20,7 @@ from inspector.errors import CheckpointError, InspectorError, NotInCheckpointErr
 from inspector.models.incomplete import find_fault, no_numbers
 from inspector.models.light import light_loading
 from inspector.models.naming import find_places
+from inspector.store.readers.levels import read_setting
 from inspector.store.sizes import COMPARE
 from inspector.text import shape_text
 
@@ -231,7 +232,7 @@ def build_model(
             raise CheckpointError(fault.sentence)
         place, held, wanted = min(info["mismatched_keys"])
         tensor = find_places(model, state).stored_as.get(place, place)
-        resized = held[1:] == wanted[1:] and wanted[0] == getattr(config, "vocab_size", None)
+        resized = held[1:] == wanted[1:] and wanted[0] == read_setting(config, "vocab_size").value
         instead = f"if the embeddings were resized, set vocab_size to {held[0]:,}; otherwise " if resized else ""
         raise CheckpointError(
             f"{tensor} is {shape_text(held)} in the file but {shape_text(wanted)} according to config.json, so the two "

@@ -26,6 +26,7 @@ from inspector.store.manifests.columns import NARROW, TensorInfo, Tensors
 from inspector.store.manifests.documents import collector_paused
 from inspector.store.manifests.findings import GAPS
 from inspector.store.manifests.manifest import Manifest
+from inspector.store.readers.levels import Setting, read_setting, stated
 
 if TYPE_CHECKING:  # torch and transformers are imported when a model is first needed
     import torch
@@ -93,6 +94,21 @@ class Checkpoint:
                 "open the checkpoint again."
             )
         return self.manifest.config
+
+    def setting(self, *keys: str) -> Setting:
+        """A setting of the model that reads the text, as its class reads it; of an unknown class, as config.json says.
+
+        Args:
+            keys: The names that it may have.
+        """
+        try:
+            return read_setting(self.config, *keys)
+        except InspectorError:
+            return read_setting(self.manifest.config or {}, *keys)
+
+    def stated(self, key: str) -> dict[str, Any]:
+        """What config.json says of a setting: level -> value, the top first."""
+        return stated(self.manifest.config or {}, key)
 
     @property
     def family(self) -> Family | None:
@@ -354,7 +370,7 @@ class Checkpoint:
             return found
         if (loaded := self._looked_up()) is not None:
             return loaded
-        rows = (self.manifest.config or {}).get("vocab_size")
+        rows = self.setting("vocab_size").value
         named = () if self.read_instead_of_tokens[1] else self.tensors
         matrices = [
             tensor
@@ -550,7 +566,7 @@ class Checkpoint:
                 f"The tokenizer of {self.name} gives id {max(ids)}, but the embedding matrix has "
                 f"{rows:,} rows: the tokenizer belongs to another model."
             )
-        segments = self.config_values.get("type_vocab_size")
+        segments = self.setting("type_vocab_size").value
         if type(segments) is int and 1 < segments <= max(type_ids, default=0):
             raise CheckpointError(
                 f"The tokenizer of {self.name} gives segment {max(type_ids)} (token_type_ids), but according to "
@@ -576,7 +592,7 @@ class Checkpoint:
     @property
     def stated_positions(self) -> int | None:
         """What config.json says of it: a size of a table in some classes, and in others of no effect."""
-        said = self.config_values.get("max_position_embeddings") or self.config_values.get("n_positions")
+        said = read_setting(self.config_values, "max_position_embeddings", "n_positions").value
         return said if isinstance(said, int) and said > 0 else None
 
     def length_notes(self, tokens: int) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from inspector.results.checkpoint import HEADS
+from inspector.store.readers.levels import stated
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,9 +237,9 @@ def in_file(wanted: str, names: Collection[str], base: str) -> str | None:
 
 
 def declares_tie(config: Mapping[str, Any], family: Family | None) -> bool:
-    """Whether config.json, or else the family's config class, ties input and output embeddings."""
+    """Whether config.json at its top, or else the family's config class, ties input and output embeddings."""
     default = family.tied_by_default if family else True
-    return bool(config.get("tie_word_embeddings", default))
+    return bool(stated(config, "tie_word_embeddings").get("", default))
 
 
 def heads_present(config: Mapping[str, Any], names: Collection[str], family: Family) -> dict[str, str]:

@@ -17,6 +17,7 @@ from inspector.errors import RequestError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.running import Loaded, memory_guard
 from inspector.models.tokens import Tokens
+from inspector.store.readers.levels import read_setting
 
 IGNORED = -100  # label of a position that no loss of transformers counts
 
@@ -83,7 +84,7 @@ def arguments(loaded: Loaded, given: HeadInput, *, choices: bool = False) -> dic
     """
     takes = inspect.signature(loaded.model.forward).parameters
     found = {"input_ids": given.ids, "attention_mask": given.attention}
-    if "token_type_ids" in takes and getattr(loaded.model.config, "type_vocab_size", 0) > 1:
+    if "token_type_ids" in takes and (read_setting(loaded.model.config, "type_vocab_size").value or 0) > 1:
         found["token_type_ids"] = given.types
     return {name: (value[None] if choices else value).to(loaded.device) for name, value in found.items()}
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from inspector.store.prediction import APART, BLOCK, declared_layers, layers_past
+from inspector.store.readers.levels import read_setting
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -34,7 +35,7 @@ def find_prediction(
         config: The rebuilt config.json.
     """
     key, count = declared_layers(config) or ("", 0)
-    own = getattr(model.config.get_text_config(), "num_hidden_layers", None)
+    own = read_setting(model.config, "num_hidden_layers").value
     own = own if isinstance(own, int) else len(names)
     past = layers_past(names, own, count) if key else frozenset()
     listed = [re.compile(each) for each in model._keys_to_ignore_on_load_unexpected or ()]

@@ -17,6 +17,7 @@ from transformers import PreTrainedModel
 from inspector.errors import WorkerError
 from inspector.models.execution import input_embedding
 from inspector.models.placing.device import release, wait
+from inspector.store.readers.levels import read_setting
 
 if TYPE_CHECKING:
     from inspector.models.placing.streaming import Stream
@@ -156,7 +157,7 @@ def forward(
     inputs = {"input_ids": ids.to(loaded.device)}
     attention = torch.ones_like(ids) if attention is None else attention
     inputs["attention_mask"] = attention.to(loaded.device)
-    if type_ids is not None and getattr(loaded.model.config, "type_vocab_size", 0) > 1:
+    if type_ids is not None and (read_setting(loaded.model.config, "type_vocab_size").value or 0) > 1:
         inputs["token_type_ids"] = type_ids.to(loaded.device)
     if decoder_ids is not None:
         inputs["decoder_input_ids"] = decoder_ids.to(loaded.device)
@@ -199,7 +200,7 @@ def has_output_layer(model: Any) -> bool:
 
 def _keeps_some(model: PreTrainedModel, ids: torch.Tensor, by_blocks_from: int) -> bool:
     """Whether logits are too many to be made at once, and the model can make some of them."""
-    many = ids.numel() * getattr(model.config, "vocab_size", 0) >= by_blocks_from
+    many = ids.numel() * (read_setting(model.config, "vocab_size").value or 0) >= by_blocks_from
     return many and "logits_to_keep" in inspect.signature(model.forward).parameters
 
 

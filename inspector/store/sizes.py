@@ -12,7 +12,8 @@ from inspector.errors import CheckpointError
 from inspector.store.configs import MAX_LABELS
 from inspector.store.manifests.columns import NARROW, Tensors
 from inspector.store.prediction import BLOCK, declared_layers, layers_past
-from inspector.text import shape_text
+from inspector.store.readers.levels import read_setting
+from inspector.text import in_level, shape_text
 
 # A model of the configured size has a tensor with exactly this dimension.
 OCCURS = ("hidden_size", "n_embd", "d_model", "dim", "vocab_size")
@@ -87,15 +88,15 @@ def forgotten_resize(config: dict[str, Any], tensors: Tensors) -> str | None:
         One sentence; None where the vocabulary's size is a dimension of some tensor, or no embedding
         matrix has a name that says so.
     """
-    size = config.get("vocab_size")
+    size, level = (said := read_setting(config, "vocab_size")).value, said.level
     if type(size) is not int or size in _dimensions(tensors):
         return None
     rows = {tensor.shape[0] for tensor in tensors if len(tensor.shape) == 2 and ROWS.search(tensor.name)}
     if len(rows) != 1 or not min(rows) / 2 <= size <= 2 * min(rows):
         return None
     return (
-        f"config.json sets vocab_size to {size:,}, but the embedding matrix has {min(rows):,} rows: no model can "
-        f"be built from both. If the embeddings were resized, set vocab_size to {min(rows):,}."
+        f"config.json sets vocab_size to {size:,}{in_level(level)}, but the embedding matrix has {min(rows):,} rows: "
+        f"no model can be built from both. If the embeddings were resized, set vocab_size to {min(rows):,}."
     )
 
 
@@ -112,7 +113,9 @@ def _refuse_absent_dimensions(config: dict[str, Any], tensors: Tensors) -> None:
     for key in () if 0 in dimensions else OCCURS:  # placeholders without numbers show no sizes
         size = config.get(key)
         if type(size) is int and size not in dimensions:
-            if key == "vocab_size" and (packed or not _embeds(tensors) or forgotten_resize(config, tensors)):
+            # A text's own part counts for its rows, whatever is left of an earlier layout above it.
+            spare = key == "vocab_size" and (packed or not _embeds(tensors) or read_setting(config, key).level)
+            if spare or (key == "vocab_size" and forgotten_resize(config, tensors)):
                 continue
             largest = max((t for t in tensors if len(t.shape) == 2), key=lambda t: t.nbytes, default=None)
             there = f"; its largest matrix is {shape_text(largest.shape)}" if largest else ""

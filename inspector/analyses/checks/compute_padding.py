@@ -25,6 +25,7 @@ class Facts:
 
     rows: int | None  # of the embedding matrix
     configured: int | None  # pad_token_id of config.json, or else of the model's kind
+    level: str  # of config.json that it is from: "" is the top
     silent: bool  # config.json does not say, and the kind's own default holds
     has_tokenizer: bool
     token: str | None  # the tokenizer's, as people read it
@@ -52,23 +53,21 @@ def check_padding(checkpoint: Checkpoint) -> Check:
 def _read(checkpoint: Checkpoint) -> Facts:
     tokens = checkpoint.tokens
     raw, index = tokens.role("pad") if tokens else (None, None)
-    values = checkpoint.manifest.config or {}
-    try:
-        configured = getattr(checkpoint.config, "pad_token_id", None)
-    except InspectorError:  # transformers does not know the model: what the file says
-        configured = values.get("pad_token_id")
+    configured = checkpoint.setting("pad_token_id")
+    ends = checkpoint.stated("eos_token_id")
     try:
         rows = checkpoint.embedding.shape[0]
     except InspectorError:
         rows = None
     return Facts(
         rows=rows,
-        configured=configured if type(configured) is int else None,
-        silent="pad_token_id" not in values,
+        configured=configured.value if type(configured.value) is int else None,
+        level=configured.level,
+        silent=configured.level not in checkpoint.stated("pad_token_id"),
         has_tokenizer=tokens is not None,
         token=tokens.visible(index) if tokens and index is not None else raw,
         token_id=index,
-        end_id=values.get("eos_token_id"),
+        end_id=next(iter(ends.values()), None),
         unused_by=_unused_by(checkpoint),
     )
 
@@ -88,7 +87,7 @@ def _range(facts: Facts) -> list[Evidence]:
     pad, rows = facts.configured, facts.rows
     if pad is None or rows is None or 0 <= pad < rows:
         return []
-    detail = words.no_row(pad, rows)
+    detail = words.no_row(pad, rows, facts.level)
     if -rows <= pad < 0:
         return [Evidence("pad_token_id", "counts from the end", "minor", pad, detail)]
     return [Evidence("pad_token_id", "no such row", "critical", pad, detail)]
@@ -112,7 +111,8 @@ def _agreement(facts: Facts) -> list[Evidence]:
         severity = "note"
     elif facts.unused_by:
         severity = "note"
-    detail = words.disagreement(pad, facts.token, own, silent=facts.silent, unused_by=facts.unused_by)
+    level = None if facts.silent else facts.level
+    detail = words.disagreement(pad, facts.token, own, level=level, unused_by=facts.unused_by)
     return [Evidence(subject, problem, severity, None, detail)]
 
 

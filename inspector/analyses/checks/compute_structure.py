@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -24,6 +24,7 @@ from inspector.models.naming import find_places
 from inspector.models.pipeline import Pipeline
 from inspector.models.prediction import Prediction
 from inspector.models.quantized.layout import describe_codes
+from inspector.models.ties import TieFlag, find_flag, possible_ties
 from inspector.store.manifests.findings import ABSENT, NO_SUCH_TENSOR, UNLISTED, UNREAD
 from inspector.store.names import MODULES
 from inspector.store.sizes import size_warnings
@@ -50,6 +51,7 @@ class Built:
     left_over: tuple[str, ...]  # tensors of the file that the class has no place for, sorted
     loader: str  # another class of this kind of model, which has a place for each of those; "" where none has
     ahead: Prediction | None  # those that predict several tokens ahead, and that it leaves out
+    flag: TieFlag | None  # where all that is missing would be tied if config.json said so where the class reads it
     unread: Mapping[str, str]  # parameters that the file lacks -> a file that has them, and that no loader reads
 
 
@@ -74,6 +76,7 @@ def build_for_checks(checkpoint: Checkpoint) -> Built:
         left_over=tuple(left_over := checkpoint.left_over(model)),
         loader=_loader(checkpoint, left_over) if left_over else "",
         ahead=checkpoint.prediction(model),
+        flag=_flag(checkpoint, model, missing),
         unread=_unread(checkpoint, model, missing),
     )
 
@@ -172,6 +175,8 @@ def check_weights(checkpoint: Checkpoint, built: Built | str) -> Check:
 def _where_they_are(checkpoint: Checkpoint, built: Built) -> str:
     """What to do about parameters that the files lack: some may be in a file that is not read."""
     manifest = checkpoint.manifest
+    if built.flag and built.flag.against is not None:
+        return words.tie_at(built.flag.level, built.flag.against)
     if built.unread:
         return words.READ_THEM.format(file=min(built.unread.values()))
     if any(not set(built.missing).isdisjoint(each.names) for each in manifest.found(NO_SUCH_TENSOR)):
@@ -277,6 +282,13 @@ def _mismatches(checkpoint: Checkpoint, hollow: PreTrainedModel) -> list[Evidenc
         for name, wanted in _shapes(hollow).items()
         if (found := held.get(name)) and stored[found].shape != wanted
     ]
+
+
+def _flag(checkpoint: Checkpoint, model: PreTrainedModel, missing: Collection[str]) -> TieFlag | None:
+    """What decides on ties, where nothing is missing but what could be tied."""
+    if not missing or not possible_ties(model).keys() >= set(missing):
+        return None
+    return find_flag(model, checkpoint.config, checkpoint.config_values)
 
 
 def _unread(checkpoint: Checkpoint, model: PreTrainedModel, missing: Iterable[str]) -> dict[str, str]:

@@ -49,7 +49,7 @@ def check_vocabulary(checkpoint: Checkpoint, progress: Progress) -> tuple[Check,
     except RequestError:
         return _all_unchecked(words.NOT_FINITE)
     health = rows.health
-    pad = (checkpoint.manifest.config or {}).get("pad_token_id")
+    pad = checkpoint.setting("pad_token_id").value
     first = check_rows(checkpoint, len(matrix), health, has_tokenizer=has_tokenizer)
     notes = checkpoint.tokens.notes if checkpoint.tokens else ()
     return (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from inspector.analyses.checks.words import such_as
-from inspector.text import plural, shape_text
+from inspector.text import in_level, plural, shape_text
 
 OWN_CONFIG = "Put the config.json that was saved with these weights in their folder."
 NO_CONFIG = "There is no config.json"
@@ -28,6 +28,9 @@ TAKE_ITS_FILE = (
 )
 READ_THEM = "They may be in {file}, which loaders do not read: the check of the files says why."
 GET_THE_SHARDS = "The index lists them, but its shards do not hold them: compare both with their source."
+TIE_AT = (
+    "Set tie_word_embeddings to true {place} of config.json, as it is{against}: transformers' class reads it there."
+)
 ADD_THE_SHARD = "They may be in the shards that are not there: the check of the files names them."
 NEVER_LOADED = "{built} has no parameter of this name, so the tensor is never loaded."
 NAME_ITS_CLASS = (
@@ -63,6 +66,12 @@ def no_config() -> str:
 def fits(tensors: int) -> str:
     """All shapes are those that config.json asks for."""
     return f"config.json fits the shapes of {plural(tensors, 'tensor')}."
+
+
+def tie_at(level: str, against: str) -> str:
+    """What to do where the class does not read the level of config.json that ties."""
+    place = f"in {level}" if level else "at the top"
+    return TIE_AT.format(place=place, against=in_level(against) or " at the top")
 
 
 def mismatch(found: Sequence[int], wanted: Sequence[int]) -> str:
@@ -157,24 +166,19 @@ def tied(groups: int, apart: int, *, equal: int) -> str:
     return f"{plural(groups, 'group of names is', 'groups of names are')} tied{rest}{copies}."
 
 
-def no_row(pad: int, rows: int) -> str:
-    """The padding id is past the matrix, or counts from its end."""
+def no_row(pad: int, rows: int, level: str) -> str:
+    """The padding id, from a level of config.json, is past the matrix, or counts from its end."""
+    said = f"config.json sets pad_token_id to {pad:,}{in_level(level)}"
     if pad < 0 <= rows + pad:
-        return (
-            f"config.json sets pad_token_id to {pad}: PyTorch uses row {rows + pad:,}, and no tokenizer produces a "
-            "negative id."
-        )
-    return (
-        f"config.json sets pad_token_id to {pad:,}, but the embedding matrix has {rows:,} rows: the model cannot be "
-        "built."
-    )
+        return f"{said}: PyTorch uses row {rows + pad:,}, and no tokenizer produces a negative id."
+    return f"{said}, but the embedding matrix has {rows:,} rows: the model cannot be built."
 
 
-def disagreement(pad: int | None, token: str | None, own: int | None, *, silent: bool, unused_by: str) -> str:
+def disagreement(pad: int | None, token: str | None, own: int | None, *, level: str | None, unused_by: str) -> str:
     """How the padding of config.json, or else of the model's kind, differs from the tokenizer's token and its id.
 
     Args:
-        silent: config.json names none: it is the kind's.
+        level: The level of config.json that says it, "" for the top; None: it says nothing, and the kind's holds.
         unused_by: The class that makes no use of it; "": it does.
     """
     if pad is None:
@@ -182,7 +186,8 @@ def disagreement(pad: int | None, token: str | None, own: int | None, *, silent:
             f"The tokenizer pads with {token} (id {own:,}), but config.json names no padding token: its row is "
             "trained like every other."
         )
-    said = f"The padding id is {pad:,} ({'the default of this model type' if silent else 'from config.json'}), but"
+    source = "the default of this model type" if level is None else f"from config.json{in_level(level)}"
+    said = f"The padding id is {pad:,} ({source}), but"
     unused = f" {unused_by} does not use the padding id." if unused_by else ""
     if own is None:
         return f"{said} the tokenizer names no padding token.{unused}"

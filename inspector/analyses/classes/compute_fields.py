@@ -15,6 +15,7 @@ from transformers.utils.generic import ModelOutput
 
 from inspector.analyses.classes import words_fields as words
 from inspector.analyses.classes.result import OutputField
+from inspector.store.readers.levels import read_setting
 
 ASKED = {"output_hidden_states": ("hidden_states",), "output_attentions": ("attentions",)}
 # field -> arguments of which those that the class takes would fill it
@@ -129,11 +130,11 @@ def _constant_axis(name: str, place: int, shape: tuple[int, ...], model: PreTrai
     elif name.endswith("logits") and last:
         head = model.get_output_embeddings()
         rows = getattr(head, "out_features", None) if head is not None else None
-        known = {"vocab": rows} if rows else {"labels": getattr(config, "num_labels", None)}
+        known = {"vocab": rows} if rows else {"labels": read_setting(config, "num_labels").value}
     elif name.endswith(("hidden_state", "hidden_states", "pooler_output")) and last:
-        known = {"d_model": getattr(config, "hidden_size", None)}
+        known = {"d_model": read_setting(config, "hidden_size").value}
     elif name.endswith("attentions") and len(shape) == 4 and place == 1:
-        known = {"heads": getattr(config, "num_attention_heads", None)}
+        known = {"heads": read_setting(config, "num_attention_heads").value}
     elif name == "past_key_values" and len(shape) == 4:
         known = {"key-value heads": size} if place == 1 else {"head_dim": size} if last else {}
     else:

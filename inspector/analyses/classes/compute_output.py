@@ -21,6 +21,7 @@ from inspector.errors import InspectorError
 from inspector.models.build import hollow_model
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.placing.routing import APART
+from inspector.store.readers.levels import read_setting
 
 EXAMPLE_IDS = 8  # where there is no tokenizer
 FEW = 4  # so short an example is made longer for the second look, others shorter
@@ -98,11 +99,11 @@ def _batch(model: PreTrainedModel, example: _Example, size: Size) -> dict[str, A
     arguments: dict[str, Any] = {"input_ids": ids}
     if "attention_mask" in takes:
         arguments["attention_mask"] = torch.ones_like(ids)
-    if "token_type_ids" in takes and getattr(model.config, "type_vocab_size", 0) > 1:
+    if "token_type_ids" in takes and (read_setting(model.config, "type_vocab_size").value or 0) > 1:
         types = torch.tensor(_resized(example.type_ids, size.positions))
         arguments["token_type_ids"] = types.expand(shape)
     if "decoder_input_ids" in takes:
-        start = getattr(model.config, "decoder_start_token_id", None)
+        start = read_setting(model.config, "decoder_start_token_id").value
         first = start if isinstance(start, int) else example.ids[0]
         shifted = _resized((first, *example.ids[:-1]), size.decoder_positions)
         arguments["decoder_input_ids"] = torch.tensor(shifted).expand(size.batch, size.decoder_positions)
@@ -146,12 +147,13 @@ def _without_numbers(model: PreTrainedModel) -> Iterator[None]:
 def _shallow(model: PreTrainedModel, layers: int) -> PreTrainedModel:
     """The same class with few layers, whose output has the same axes; the model itself where there is no such thing."""
     config = copy.deepcopy(model.config)
-    if model.device.type != "meta" or (getattr(config, "num_hidden_layers", None) or 0) <= layers:
+    every = read_setting(config, "num_hidden_layers")
+    if model.device.type != "meta" or every.level or (every.value or 0) <= layers:
         return model
     try:
         config.num_hidden_layers = layers
         for name, value in vars(config).items():  # one kind a layer
-            if isinstance(value, list) and len(value) == model.config.num_hidden_layers:
+            if isinstance(value, list) and len(value) == every.value:
                 setattr(config, name, value[:layers])
         return hollow_model(type(model), config).eval()
     except Exception:  # a configuration may refuse it in any class of error

@@ -15,6 +15,7 @@ from inspector.analyses.embeddings.words import sum_up
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.families import declares_tie, in_file
 from inspector.models.vocabulary.rows import RowFacts
+from inspector.store.readers.levels import read_setting
 
 KEY_COLUMNS = 8  # numbers of a row that are compared before the whole of it is
 READ_ROWS = 4096  # rows that are hashed at a time
@@ -69,7 +70,7 @@ def examine(
 def is_tied(checkpoint: Checkpoint) -> bool | None:
     """Whether the output layer repeats the input embeddings; None where nothing says so."""
     config = checkpoint.manifest.config
-    if config is None or (checkpoint.family is None and "tie_word_embeddings" not in config):
+    if config is None or (checkpoint.family is None and "" not in checkpoint.stated("tie_word_embeddings")):
         return None
     return declares_tie(config, checkpoint.family)
 
@@ -91,7 +92,7 @@ def output_bias(checkpoint: Checkpoint) -> torch.Tensor | None:
 
 
 def _initializer_range(checkpoint: Checkpoint) -> float | None:
-    said = (checkpoint.manifest.config or {}).get("initializer_range")
+    said = read_setting(checkpoint.manifest.config or {}, "initializer_range").value
     return float(said) if isinstance(said, int | float) and said > 0 else None
 
 

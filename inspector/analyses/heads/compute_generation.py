@@ -14,6 +14,7 @@ from inspector.models.build import MODEL_ERRORS
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.inputs import HeadRun
 from inspector.models.running import Loaded, memory_guard
+from inspector.store.readers.levels import read_setting
 
 
 def next_tokens(
@@ -118,7 +119,7 @@ def _step(number: int, scores: torch.Tensor, chosen: int) -> dict[str, Any]:
 
 def _ends(checkpoint: Checkpoint, loaded: Loaded) -> frozenset[int]:
     """Ids that end a text, by the config and else by the tokenizer."""
-    stated = getattr(loaded.model.config, "eos_token_id", None)
+    stated = read_setting(loaded.model.config, "eos_token_id").value
     if stated is None:
         stated = checkpoint.require_tokens().role("eos")[1]
     ids = stated if isinstance(stated, list | tuple) else [stated]

@@ -22,6 +22,7 @@ from inspector.store.hashing import HASHES, HashCache
 from inspector.store.manifests.columns import Kind, Tensors, count_by_dtype, count_nbytes, count_numbers
 from inspector.store.manifests.entries import results_folder
 from inspector.store.manifests.manifest import Manifest
+from inspector.store.readers.levels import read_setting
 from inspector.store.staging import NO_TOKENIZER
 from inspector.text import some
 
@@ -180,17 +181,16 @@ def _layers(checkpoint: Checkpoint) -> int | None:
     try:
         whole = checkpoint.config
         halves = not whole.is_encoder_decoder or whole.sub_configs
-        counted = getattr(whole.get_text_config(decoder=True) if halves else whole, "num_hidden_layers", None)
+        part = whole.get_text_config(decoder=True) if halves else whole
+        counted = read_setting(part, "num_hidden_layers").value
     except (InspectorError, ValueError):  # of a type that is not known, or with several texts
         return said
     return counted if isinstance(counted, int) else said
 
 
 def _first(config: Mapping[str, Any], keys: tuple[str, ...]) -> int | None:
-    inner = config.get("text_config")
-    places = (config, inner if isinstance(inner, dict) else {})
-    found = (place[key] for place in places for key in keys if isinstance(place.get(key), int))
-    return next(found, None)
+    found = read_setting(config, *keys).value
+    return found if isinstance(found, int) else None
 
 
 def _head_warnings(checkpoint: Checkpoint, heads: Mapping[str, str]) -> list[str]:

@@ -27,6 +27,7 @@ from inspector.models.vocabulary.labels import measured_rows, nearest_rows, not_
 from inspector.models.vocabulary.rows import RowFacts, read_facts
 from inspector.progress import Progress, Show
 from inspector.request import answers
+from inspector.store.readers.levels import read_setting
 
 NEIGHBORS = 10
 NEAREST = ["token", "token_id", "cosine", "kind"]
@@ -127,7 +128,7 @@ def _name(checkpoint: Checkpoint) -> Named:
     token, token_id = checkpoint.tokens.role("pad") if checkpoint.tokens else (None, None)
     known, padding_idx, config_id = True, None, None
     try:
-        config_id = _id_or_none(getattr(checkpoint.config, "pad_token_id", None))
+        config_id = _id_or_none(read_setting(checkpoint.config, "pad_token_id").value)
         padding_idx = _padding_idx(checkpoint)
     except InspectorError:
         known = False
@@ -165,7 +166,7 @@ def _find_row(checkpoint: Checkpoint, named: Named, *, rows: int) -> tuple[int |
         return (named.row, False) if 0 <= named.row < rows else (None, False)
     candidates = [checkpoint.tokens.role("eos")[1]] if checkpoint.tokens else []
     if named.known:
-        candidates.append(_id_or_none(getattr(checkpoint.config, "eos_token_id", None)))
+        candidates.append(_id_or_none(read_setting(checkpoint.config, "eos_token_id").value))
     usable = [index for index in candidates if index is not None and index < rows]
     return (usable[0], True) if usable and checkpoint.tokens else (None, False)
 

@@ -10,6 +10,7 @@ import torch
 from inspector.errors import RequestError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.inputs import IGNORED
+from inspector.store.readers.levels import read_setting
 
 MOST_POSITIONS = 8_192  # padding included
 EXTRA = 4  # positions of padding where all sentences are equally long
@@ -41,7 +42,7 @@ class Batch:
         inputs = {"input_ids": self.ids.to(device)}
         if masked:
             inputs["attention_mask"] = self.mask.to(device)
-        if getattr(model.config, "type_vocab_size", 0) > 1:
+        if (read_setting(model.config, "type_vocab_size").value or 0) > 1:
             inputs["token_type_ids"] = self.type_ids.to(device)
         if self.decoder_ids is not None:
             inputs["decoder_input_ids"] = self.decoder_ids.to(device)

@@ -34,6 +34,7 @@ from inspector.models.checkpoint import Checkpoint
 from inspector.models.execution import input_embedding
 from inspector.models.inputs import IGNORED
 from inspector.models.running import MEMORY_SHARE, Loaded
+from inspector.store.readers.levels import read_setting
 
 STATES = 24  # tensors of the hidden size that a layer keeps for its backward pass, about
 SCORES = 4  # tensors of the vocabulary's size that a softmax and its backward pass keep
@@ -191,7 +192,7 @@ def too_large(checkpoint: Checkpoint, batch: Batch, device: torch.device, *, mod
     """
     config = checkpoint.config
     layers, hidden, heads = (
-        getattr(config, name, None) or 1 for name in ("num_hidden_layers", "hidden_size", "num_attention_heads")
+        read_setting(config, name).value or 1 for name in ("num_hidden_layers", "hidden_size", "num_attention_heads")
     )
     vocab = checkpoint.embedding.shape[0]
     positions, width = batch.ids.numel(), batch.ids.shape[1]

@@ -21,7 +21,7 @@ from inspector.models.copies import LiveCopies, StoredCopies
 from inspector.models.counting import count, count_once
 from inspector.models.execution import count_reuse, reused_modules
 from inspector.models.memory import named_tensors, overlaps
-from inspector.models.ties import declared_ties, kept_ties, possible_ties
+from inspector.models.ties import FLAG, TieFlag, declared_ties, find_flag, kept_ties, possible_ties, tying_part
 from inspector.progress import Progress
 from inspector.request import answers
 from inspector.store.manifests.columns import TensorInfo
@@ -63,7 +63,7 @@ def sharing(checkpoint: Checkpoint, request: SharingRequest, *, progress: Progre
             checkpoint.manifest,
             {name: info.name for name, info in held.items() if info.name not in checkpoint.quantized},
         ),
-        untied=checkpoint.config_values.get("tie_word_embeddings") is False,
+        flag=find_flag(model, checkpoint.config, checkpoint.config_values),
         missing=missing,
     )
     reused, warnings = (), ()
@@ -123,11 +123,12 @@ def _gather(
     held: Mapping[str, TensorInfo] | None,
     aliases: Mapping[str, str],
     copies: StoredCopies | LiveCopies,
-    untied: bool = False,
+    flag: TieFlag | None = None,
     missing: frozenset[str] = frozenset(),
 ) -> Evidence:
-    config_ties = bool(getattr(getattr(module, "config", None), "tie_word_embeddings", False))
-    forced = untied and config_ties  # T5's config ties all the same, and its loader what is equal
+    ties_all = bool(flag.value if flag else _ties(module))
+    untied = flag is not None and flag.said is False
+    forced = untied and ties_all  # T5's config ties all the same, and its loader what is equal
     ties = declared_ties(module)
     if forced:
         ties = {name: of for name, of in ties.items() if kept_ties(module).get(name) == of}
@@ -140,10 +141,17 @@ def _gather(
         memory=[frozenset(block.name for block in group) for group in overlaps(tensors.items())],
         declared=join_pairs([set(pair) for pair in ties.items()]),
         possible=join_pairs([set(pair) for pair in possible_ties(module).items()]),
-        config_ties=config_ties and not untied,
+        config_ties=ties_all and not untied,
         untied=forced,
+        flag=flag,
         missing=missing,
     )
+
+
+def _ties(module: nn.Module) -> bool:
+    """Whether the config of a module in memory ties."""
+    part = tying_part(module) if isinstance(module, PreTrainedModel) else module
+    return bool(getattr(getattr(part, "config", None), FLAG, False))
 
 
 def _assemble(

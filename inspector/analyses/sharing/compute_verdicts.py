@@ -12,6 +12,7 @@ from inspector.analyses.sharing import words_verdicts as words
 from inspector.analyses.sharing.result import UNCOMPARED, FileRelation, Verdict
 from inspector.models.copies import Copies
 from inspector.models.memory import locate
+from inspector.models.ties import TieFlag
 from inspector.store.manifests.columns import TensorInfo
 
 
@@ -29,6 +30,7 @@ class Evidence:
     possible: Sequence[frozenset[str]]  # what the class would tie if the config said so
     config_ties: bool
     untied: bool = False  # config.json says so, and its class ties all the same
+    flag: TieFlag | None = None  # as the class reads it; None: of a module, which has no file
     missing: frozenset[str] = frozenset()  # names that a loader fills with random numbers
 
     @property
@@ -111,7 +113,8 @@ def judge(names: tuple[str, ...], evidence: Evidence) -> Judgment:
     if in_memory:
         by = words.BY_NOTHING
         if declared:
-            by = words.BY_CLASS if evidence.untied else words.BY_BOTH
+            silent = evidence.flag if evidence.flag and evidence.flag.said is None else None
+            by = words.BY_CLASS if evidence.untied else words.by_both(silent and silent.against)
         verdict = "tied"
         kept = words.kept(stored, relation, lacking=evidence.missing.issuperset(names))
         reason = words.tied(len(names), kept, by=by, alike=_alike(names, evidence))
@@ -129,7 +132,8 @@ def _untied(names: tuple[str, ...], compared: Sequence[str], evidence: Evidence)
     why = _why_untied(names, evidence)
     if evidence.held is not None and len(compared) == 1:
         (name,) = evidence.stored(compared)
-        return "diverged", words.ALONE_IN_FILE.format(why=why, name=name)
+        mend = words.tie_it(evidence.flag.level) if evidence.flag and evidence.flag.against is not None else ""
+        return "diverged", words.ALONE_IN_FILE.format(why=why, name=name, mend=mend)
     if compared and _are_equal(compared, evidence):
         return "equal copies", words.EQUAL.format(why=why, holder=evidence.holder, count=len(compared))
     return "diverged", words.DIFFERENT.format(why=why, distance=_distance(compared, evidence.copies))
@@ -137,7 +141,12 @@ def _untied(names: tuple[str, ...], compared: Sequence[str], evidence: Evidence)
 
 def _why_untied(names: tuple[str, ...], evidence: Evidence) -> str:
     possible = any(set(names) <= group for group in evidence.possible)
-    return words.untied(possible=possible, config_ties=evidence.config_ties)
+    if not possible or evidence.config_ties:
+        return words.NOT_BY_CLASS if possible else words.NOTHING
+    flag = evidence.flag
+    if flag is None or (flag.said is False and flag.against is None):
+        return words.set_to_false(flag.level if flag else "")
+    return words.untied(flag.level, flag.against, silent=flag.said is None, config_class=flag.config_class)
 
 
 def _distance(names: Sequence[str], copies: Copies) -> str:

@@ -6,10 +6,11 @@ import math
 from collections.abc import Sequence
 
 from inspector.analyses.sharing.result import FileRelation
+from inspector.text import in_level
 
 BY_NOTHING = "nothing declares it"
 BY_CLASS = "the class declares it, whatever config.json says"
-BY_BOTH = "config.json and the class declare it"
+NOT_BY_CLASS, NOTHING = "The class does not tie these names", "Nothing declares it"
 KEPT = {  # what the file stores of a tied group; {first} of the {count} names that it holds
     "no copy": "the file stores it in another form",
     "one copy": "the file stores one copy, as {first}",
@@ -24,7 +25,7 @@ ALIAS_ONLY = (
     "them learns, the other does not."
 )
 # {why} of names that nothing ties; {holder}: the file or the module.
-ALONE_IN_FILE = "{why}, but the file has only {name}: a loader fills the others with random numbers."
+ALONE_IN_FILE = "{why}, but the file has only {name}: a loader fills the others with random numbers.{mend}"
 EQUAL = (
     "{why}, and the {holder} has {count} copies with the same numbers: they are equal but not shared, and training "
     "moves them apart."
@@ -68,11 +69,47 @@ def tied(names: int, kept: str, *, by: str, alike: bool) -> str:
     return f"{block}: {by}, and {kept}.{views}"
 
 
-def untied(*, possible: bool, config_ties: bool) -> str:
-    """Why nothing ties names, as the beginning of a sentence."""
-    if possible and not config_ties:
-        return "config.json sets tie_word_embeddings to false"
-    return "The class does not tie these names" if possible else "Nothing declares it"
+def by_both(against: str | None) -> str:
+    """Who ties names; config.json may say the opposite in a level that the class does not read."""
+    if against is None:
+        return "config.json and the class declare it"
+    return f"the class declares it, which does not read that config.json sets tie_word_embeddings to false{at(against)}"
+
+
+def set_to_false(level: str) -> str:
+    """Why nothing ties names: config.json says so, in a level."""
+    return f"config.json sets tie_word_embeddings to false{in_level(level)}"
+
+
+def untied(level: str, against: str | None, *, silent: bool, config_class: str) -> str:
+    """Why nothing ties names, as the beginning of a sentence.
+
+    Args:
+        level: The level of config.json that the class reads.
+        against: Another one that ties them.
+        silent: Whether config.json says nothing in the first.
+        config_class: Whose default holds then.
+    """
+    reads = f"transformers' class reads {level or 'the top level'}"
+    if against is None:
+        return (
+            f"config.json does not set tie_word_embeddings{in_level(level)}, whose default in {config_class} is false"
+        )
+    true = f"config.json sets tie_word_embeddings to true{at(against)}"
+    if not silent:
+        return f"{true} and to false{at(level)}; {reads}"
+    nothing = f"nothing {'above' if not level else at(level).strip()}"
+    return f"{true} and {nothing}; {reads}, whose default is false"
+
+
+def tie_it(level: str) -> str:
+    """What to do where the class does not read the level that ties, and the file has one copy."""
+    return f" Set tie_word_embeddings to true{at(level)}."
+
+
+def at(level: str) -> str:
+    """A level of config.json, the top too."""
+    return in_level(level) or " at the top"
 
 
 def distance(max_abs: float, cosine: float, share: float) -> str:

@@ -17,6 +17,7 @@ from inspector.models.build import MODEL_ERRORS
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.inputs import IGNORED
 from inspector.models.vocabulary.labels import ORDINARY
+from inspector.store.readers.levels import read_setting
 
 EVERY = 7  # one in seven ordinary tokens is masked: about BERT's 15 %
 
@@ -59,7 +60,7 @@ def prepare(checkpoint: Checkpoint, model: PreTrainedModel, text: str) -> Lesson
         return str(error)
     ids = torch.tensor([encoded.ids])
     inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
-    if getattr(model.config, "type_vocab_size", 0) > 1:
+    if (read_setting(model.config, "type_vocab_size").value or 0) > 1:
         inputs["token_type_ids"] = torch.tensor([encoded.type_ids])
     mask_id = checkpoint.require_tokens().role("mask")[1]
     labels = ids.clone()

@@ -14,6 +14,7 @@ from inspector.models.checkpoint import Checkpoint
 from inspector.models.placing.device import wait
 from inspector.models.reading.ladder import build_ladder
 from inspector.models.running import Forward, Loaded, forward, memory_guard
+from inspector.store.readers.levels import read_setting
 
 MOST_SCORES = 64_000_000  # of a pass whose head cannot be run on chosen positions alone
 
@@ -114,7 +115,7 @@ def passes(
 def _read(loaded: Loaded, rows: Sequence[Row], *, head: bool, vocab: int) -> Forward:
     """Run rows, the last of which is the longest, as one padded batch."""
     longest = len(rows[-1].ids)
-    pad = getattr(loaded.model.config, "pad_token_id", None)
+    pad = read_setting(loaded.model.config, "pad_token_id").value
     pad = pad if isinstance(pad, int) and 0 <= pad < vocab else 0
     ids = torch.tensor([row.ids + (pad,) * (longest - len(row.ids)) for row in rows])
     type_ids = torch.tensor([row.type_ids + (0,) * (longest - len(row.ids)) for row in rows])

@@ -11,6 +11,7 @@ import torch
 from inspector.models.placing.device import wait
 from inspector.models.placing.placement import shown_size
 from inspector.settings import MB
+from inspector.store.readers.levels import read_setting
 
 if TYPE_CHECKING:
     from inspector.models.naming import Recipe
@@ -79,7 +80,7 @@ def rounds(stream: Stream) -> int:
     """How often a pass runs each block: ALBERT's layers share them."""
     config = stream.model.config
     shared = getattr(config, "num_hidden_groups", None)
-    return config.num_hidden_layers // shared if shared else 1
+    return read_setting(config, "num_hidden_layers").value // shared if shared else 1
 
 
 def nbytes_of(stream: Stream, block: str, tokens: int) -> int:

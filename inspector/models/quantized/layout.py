@@ -13,6 +13,7 @@ from inspector.models.quantized.formats import CONVENTIONS, FLOATS, Codes, Unrea
 from inspector.store.manifests.columns import Kind, TensorInfo, Tensors
 from inspector.store.manifests.documents import collector_paused
 from inspector.store.manifests.manifest import Manifest
+from inspector.store.readers.levels import read_setting
 from inspector.store.readers.safetensors import contiguous_strides
 
 ITEMSIZES = {"float32": 4, "bfloat16": 2, "float16": 2}  # of FLOATS
@@ -79,8 +80,8 @@ def find_quantized(manifest: Manifest) -> dict[str, Quantized]:
     config = manifest.config or {}
     found: dict[str, Quantized] = {}
     endings = tuple(CONVENTIONS)  # no name has two
-    said = (config.get("dtype"), config.get("torch_dtype"))
-    dtype = next((str(each) for each in said if each in FLOATS), "")
+    said = read_setting(config, "dtype", "torch_dtype").value
+    dtype = str(said) if said in FLOATS else ""
     conv1d = config.get("model_type") in CONV1D
     for name in tensors:
         if not name.endswith(endings):  # one look at most names, of which there may be a hundred thousand

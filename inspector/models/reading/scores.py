@@ -11,6 +11,7 @@ import torch
 
 from inspector.models.reading.ladder import Ladder, Unembedding
 from inspector.models.running import Loaded
+from inspector.store.readers.levels import read_setting
 
 AT_ONCE = 2_000_000  # numbers that are converted to float32 at once: they stay in the processor's cache
 DOT, COSINE, DOT_BIAS, LOGITS = "dot", "cosine", "dot + bias", "logits"
@@ -223,7 +224,7 @@ def _at_once(matrix: torch.Tensor) -> int:
 def hidden_width(loaded: Loaded) -> int:
     """Width of the hidden states, by the config."""
     config = loaded.model.config
-    return getattr(config, "hidden_size", loaded.input_embedding.shape[1])
+    return read_setting(config, "hidden_size").value or loaded.input_embedding.shape[1]
 
 
 def step_names(scorer: Scorer) -> list[tuple[str, str]]:

@@ -22,6 +22,7 @@ from inspector.models.running import LARGE_LOGITS, Forward, Loaded, forward, mem
 from inspector.models.vocabulary.labels import find_row
 from inspector.progress import Progress
 from inspector.settings import Device, Dtype
+from inspector.store.readers.levels import read_setting
 
 STATES = 3  # dimensions of hidden states: batch, positions, width
 
@@ -285,12 +286,7 @@ def decoder_start(checkpoint: Checkpoint) -> int:
         RequestError: If nothing names one.
     """
     config, tokens = checkpoint.config, checkpoint.require_tokens()
-    candidates = (
-        getattr(config, "decoder_start_token_id", None),
-        getattr(config.get_text_config(decoder=True), "decoder_start_token_id", None),
-        tokens.role("bos")[1],
-        tokens.role("pad")[1],
-    )
+    candidates = (read_setting(config, "decoder_start_token_id").value, tokens.role("bos")[1], tokens.role("pad")[1])
     for index in candidates:
         if index is not None and index >= (rows := checkpoint.embedding.shape[0]):
             raise CheckpointError(
