@@ -76,6 +76,7 @@ CHANGED: dict[str, tuple[str, dict[str, Any], int | None]] = {
     "relative alone": ("DebertaV2ForMaskedLM", {"position_biased_input": False, "relative_attention": True}, None),
     "rotary": ("EsmForMaskedLM", {"position_embedding_type": "rotary"}, None),
     "another padding id": ("RobertaForMaskedLM", {"pad_token_id": 5}, 58),
+    "several ends": ("LlamaForCausalLM", {"eos_token_id": [1, 2]}, None),
     "short": ("BertForMaskedLM", {"max_position_embeddings": 4}, 4),
 }
 

@@ -213,7 +213,8 @@ def _stated(config: PreTrainedConfig) -> Iterator[int]:
 
 def _ids(model: PreTrainedModel, length: int) -> torch.Tensor:
     """Ids of an ordinary token: some classes count padding as no position."""
-    special = {value for name, value in model.config.to_dict().items() if name.endswith("token_id")}
+    named = (value for name, value in model.config.to_dict().items() if name.endswith("token_id"))
+    special = set(tree_leaves(list(named)))  # there may be several ends of a text
     ordinary = next(index for index in range(len(special) + 1) if index not in special)
     shape = (1, 1, length) if type(model).__name__.endswith("ForMultipleChoice") else (1, length)
     return torch.full(shape, ordinary)
