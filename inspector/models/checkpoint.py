@@ -32,6 +32,7 @@ if TYPE_CHECKING:  # torch and transformers are imported when a model is first n
     import torch
     from transformers import PreTrainedConfig, PreTrainedModel
 
+    from inspector.models.incomplete import Fault
     from inspector.models.naming import Places
     from inspector.models.pipeline import Pipeline
     from inspector.models.prediction import Prediction
@@ -218,9 +219,29 @@ class Checkpoint:
         """
         from inspector.models.placing.placement import main_memory
 
-        refuse_codes(self.name, self.unread)
+        self._refuse_what_no_model_has()
         refuse_many_numbers(self.name, self.quantized, main_memory(self.settings))
         return self.read([tensor.name for tensor in self.tensors])
+
+    @cached_property
+    def stored_twice(self) -> Fault | None:
+        """The weights that the files hold both plainly and as codes: which are meant, nothing says."""
+        if not self.quantized:
+            return None
+        from inspector.models.incomplete import codes_and_numbers
+
+        codes = {name: each.parts["codes"].name for name, each in self.quantized.items()}
+        return codes_and_numbers(self.name, codes, self.manifest.tensors.numbers)
+
+    def _refuse_what_no_model_has(self) -> None:
+        """Refuse codes that cannot be read, and weights that are there twice.
+
+        Raises:
+            CheckpointError: If there are any.
+        """
+        refuse_codes(self.name, self.unread)
+        if self.stored_twice:
+            raise CheckpointError(self.stored_twice.sentence)
 
     @cached_property
     @collector_paused()
@@ -234,7 +255,7 @@ class Checkpoint:
 
         from inspector.models.tensors import outline_tensors
 
-        refuse_codes(self.name, self.unread)
+        self._refuse_what_no_model_has()
         names = [tensor.name for tensor in self.tensors]
         plain = outline_tensors(self.manifest, [name for name in names if name not in self.quantized])
         for tensor in self.tensors:

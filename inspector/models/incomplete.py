@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from transformers import PreTrainedModel
@@ -16,7 +16,7 @@ GATHER = (
     "If the run was sharded, gather its weights (for ZeRO-3, with the zero_to_fp32.py of its folder) and save them "
     "again."
 )
-SAVE_ONE = "If a converter wrote them, have it write one of the two layouts."
+SAVE_ONE = "If a converter wrote them, have it write one of the two."
 FIND_THEM = "Look for the shard, or the file of the training rank, that has them."
 COMPARE_CONFIG = "Compare config.json with the original model's."
 NUMBER = re.compile(r"(.*[._])(\d+)(\..*)", re.DOTALL)  # the last number of a name, and what is around it
@@ -68,6 +68,21 @@ def no_numbers(name: str, shapes: Shapes) -> Fault | None:
         f"{list(shapes[empty[0]])}), like the placeholders that sharded training (DeepSpeed ZeRO-3, FSDP) saves"
     )
     return Fault("contains no numbers", said, GATHER, {each: f"Its shape is {list(shapes[each])}." for each in empty})
+
+
+def codes_and_numbers(name: str, codes: Mapping[str, str], stored: Collection[str]) -> Fault | None:
+    """Find the weights that a checkpoint stores both plainly and as codes.
+
+    Args:
+        name: Of the checkpoint.
+        codes: Weight -> what is stored of it as codes.
+        stored: All names in the files.
+    """
+    twice = {weight: each for weight, each in codes.items() if each != weight and weight in stored}
+    if not twice:
+        return None
+    said = f"{name} stores {plural(len(twice), 'weight')} twice, plainly and as codes ({_such_as(list(twice))})"
+    return Fault("stored twice", said, SAVE_ONE, {each: f"{part} has codes of it." for each, part in twice.items()})
 
 
 def _merges(recipe: Recipe) -> bool:

@@ -20,6 +20,7 @@ from inspector.analyses.sharing.compute import sharing
 from inspector.errors import InspectorError
 from tests.conftest import silent
 from tests.families import random_model, save_checkpoint
+from tests.models.quantized_files import IN_GPTQ, LAYER, WEIGHT, in_four_bits_by_gptq
 
 State = dict[str, torch.Tensor]
 # Class -> where the experts of its layer 1 are in the file, and the last part of their projections' names.
@@ -110,6 +111,28 @@ def test_another_number_of_experts_may_be_a_matter_of_config(tmp_path, open_path
     found = shapes(open_path(folder))
     assert found.detail == f"a has 4 experts in each layer, but config.json asks for {wanted}."
     assert found.next_step == "Compare config.json with the original model's."
+
+
+@pytest.mark.parametrize("ending", ["qweight", "weight_packed"])
+def test_a_weight_beside_its_own_codes_is_there_twice(stored, plain, ending):
+    """Which of the two a loader takes depends on the loader."""
+    if ending == "qweight":
+        coded = stored(lambda weight: in_four_bits_by_gptq(zero=1)(weight) | {WEIGHT: weight}, quantization=IN_GPTQ)
+    else:
+        parts = {
+            f"{LAYER}.weight_packed": torch.zeros(64, 4, dtype=torch.int32),
+            f"{LAYER}.weight_scale": torch.ones(64, 1),
+            f"{LAYER}.weight_shape": torch.tensor([64, 32]),
+        }
+        coded = stored(lambda weight: parts | {WEIGHT: weight})
+    assert list(coded.quantized) == [WEIGHT]
+    said = f"b stores 1 weight twice, plainly and as codes ({WEIGHT})"
+    for ask in (lambda: lens(coded, progress=silent, text="w1 w2"), lambda: sharing(coded, progress=silent)):
+        with pytest.raises(InspectorError) as refused:
+            ask()
+        assert str(refused.value).startswith(said)
+    assert shapes(coded).detail == f"{said}."
+    assert plain.stored_twice is None
 
 
 def emptied(some: Callable[[str, torch.Tensor], bool]) -> Callable[[State], State]:

@@ -19,7 +19,7 @@ from inspector.analyses.sharing.result import SharedGroup, Sharing
 from inspector.errors import InspectorError
 from inspector.models.build import LANGUAGE_TASKS, SPARE_MODULES, build_config, find_class, hollow_model, own_class
 from inspector.models.checkpoint import Checkpoint
-from inspector.models.incomplete import find_fault
+from inspector.models.incomplete import Fault, find_fault
 from inspector.models.naming import find_places
 from inspector.models.pipeline import Pipeline
 from inspector.models.prediction import Prediction
@@ -121,14 +121,7 @@ def check_shapes(checkpoint: Checkpoint, built: Built | str) -> Check:
         for warning in size_warnings(config, tensors)
     ]
     hollow = _hollow(checkpoint) if isinstance(built, str) else None  # a class that can be built has nothing wrong
-    if hollow and (
-        fault := find_fault(
-            checkpoint.name,
-            hollow,
-            checkpoint.places(hollow),
-            {tensor.name: tensor.shape for tensor in checkpoint.tensors},
-        )
-    ):
+    if fault := checkpoint.stored_twice or (_fault(checkpoint, hollow) if hollow else None):
         evidence = [Evidence(name, fault.problem, "critical", None, detail) for name, detail in fault.tensors.items()]
         return conclude(SHAPES, evidence, f"{fault.said}.", fault.next_step)
     wrong = _mismatches(checkpoint, hollow) if hollow else []
@@ -265,6 +258,12 @@ def _hollow(checkpoint: Checkpoint) -> PreTrainedModel | None:
         return hollow_model(own_class(checkpoint.config), checkpoint.config)
     except Exception:
         return None
+
+
+def _fault(checkpoint: Checkpoint, hollow: PreTrainedModel) -> Fault | None:
+    """What keeps the files from being a model of the class, if that is known."""
+    shapes = {tensor.name: tensor.shape for tensor in checkpoint.tensors}
+    return find_fault(checkpoint.name, hollow, checkpoint.places(hollow), shapes)
 
 
 def _mismatches(checkpoint: Checkpoint, hollow: PreTrainedModel) -> list[Evidence]:
