@@ -161,7 +161,9 @@ WITHOUT_HEAD = {
 
 
 # Types whose tokenizers are of another kind, or have special tokens of other names, unless a file names their class.
-OTHER_TOKENIZERS = {"fsmt", "funnel", "gpt_neox_japanese", "mpnet", "prophetnet"}
+OTHER_TOKENIZERS = {
+    *("cpmant", "flaubert", "fsmt", "funnel", "gpt_neox_japanese", "mpnet", "perceiver", "prophetnet", "xlm")
+}
 
 
 def random_model(architecture: str, *, seed: int = 0, **changes: Any) -> Any:

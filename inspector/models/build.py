@@ -396,7 +396,9 @@ def checked_hollow(
     if not _fills(held, hollow):
         if fault := no_numbers(name, shapes):
             raise CheckpointError(fault.sentence)
-        if (own := own_class(config)) is not model_class and _fills(held, hollow_model(own, config)):
+        own = own_class(config)
+        related = isinstance(config, own.config_class or ()) and own is not model_class
+        if related and _fills(held, hollow_model(own, config)):
             raise CheckpointError(
                 f"{model_class.__name__} has {wanted:,} parameters, and the file of {name} contains the {held:,} of "
                 f"its own class, {own.__name__}: what it holds is only a part of {model_class.__name__}."
