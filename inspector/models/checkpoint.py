@@ -392,7 +392,8 @@ class Checkpoint:
         if (loaded := self._looked_up()) is not None:
             return loaded
         rows = self.setting("vocab_size").value
-        named = () if self.read_instead_of_tokens[1] else self.tensors
+        # Perceiver's classes say that they read images, those of text too: their table has a row per token
+        named = () if rows is None and self.read_instead_of_tokens[1] else self.tensors
         matrices = [
             tensor
             for tensor in named
