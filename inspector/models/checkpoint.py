@@ -586,14 +586,14 @@ class Checkpoint:
         if max(ids) >= rows:
             raise CheckpointError(
                 f"The tokenizer of {self.name} gives id {max(ids)}, but the embedding matrix has "
-                f"{rows:,} rows: the tokenizer belongs to another model."
+                f"{rows:,} rows: compare the tokenizer's files with their source."
             )
         segments = self.setting("type_vocab_size").value
         if type(segments) is int and 1 < segments <= max(type_ids, default=0):
             raise CheckpointError(
                 f"The tokenizer of {self.name} gives segment {max(type_ids)} (token_type_ids), but according to "
-                f"config.json the model has {segments:,} (type_vocab_size), counted from 0: the tokenizer belongs to "
-                "another model."
+                f"config.json the model has {segments:,} (type_vocab_size), counted from 0: compare both with their "
+                "source."
             )
         allowed = self.decoder_positions if decoder else self.positions
         if allowed is not None and len(ids) > allowed:

@@ -229,8 +229,8 @@ def test_more_ids_than_rows_is_refused_before_the_forward_pass(tmp_path, open_pa
     with pytest.raises(CheckpointError) as error:
         checkpoint.check_ids(checkpoint.require_tokens().encode("w30").ids)
     assert str(error.value) == (
-        "The tokenizer of few gives id 38, but the embedding matrix has 20 rows: the tokenizer "
-        "belongs to another model."
+        "The tokenizer of few gives id 38, but the embedding matrix has 20 rows: compare the "
+        "tokenizer's files with their source."
     )
 
 

@@ -419,8 +419,8 @@ def test_mask_token_past_the_matrix_is_refused(tmp_path, open_path):
     with pytest.raises(CheckpointError) as error:
         predict(open_path(folder), progress=silent, text="w1 w2", masks=(1,))
     assert str(error.value) == (
-        "The tokenizer of added gives id 60, but the embedding matrix has 60 rows: the tokenizer "
-        "belongs to another model."
+        "The tokenizer of added gives id 60, but the embedding matrix has 60 rows: compare the "
+        "tokenizer's files with their source."
     )
 
 
