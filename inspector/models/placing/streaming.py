@@ -26,10 +26,11 @@ from transformers.modeling_utils import local_torch_dtype
 from inspector.errors import CheckpointError, RequestError
 from inspector.models.build import own_config, require, task_class
 from inspector.models.memory import named_tensors
-from inspector.models.naming import Recipe
+from inspector.models.naming import Recipe, embedding_names
 from inspector.models.placing.pacing import estimate, rounds
 from inspector.models.placing.placement import Plan, find_blocks, shown_size
 from inspector.models.placing.routing import AT_ONCE, Experts, find_experts, join, run_routed
+from inspector.models.weightless.zeroed import Zeroing
 from inspector.progress import Progress, time_left
 from inspector.settings import MB
 
@@ -153,7 +154,9 @@ def stream_model(checkpoint: Checkpoint, task: str, plan: Plan, *, experts_nbyte
         RequestError: If a block alone is too large, or there is none.
     """
     model_class = task_class(checkpoint.config, task)
-    model, missing = checkpoint.outline(model_class, dtype=plan.dtype)
+    zeroing = Zeroing()
+    model, missing = checkpoint.outline(model_class, dtype=plan.dtype, initialize=zeroing.initialize)
+    zero = zeroing.rows(model)
     require(missing, task=task, name=checkpoint.name, gap=checkpoint.gap)
     held = dict(named_tensors(model))
     recipes: dict[int, Recipe] = {}
@@ -176,6 +179,8 @@ def stream_model(checkpoint: Checkpoint, task: str, plan: Plan, *, experts_nbyte
     most = max((experts.at_once * experts.nbytes for experts in mixtures), default=0)
     _refuse_large(checkpoint, stream, beside, going, routed=most)
     _settle(stream, beside, missing, _computed(checkpoint, model_class, plan.dtype))
+    if zero:
+        _set_to_zero(stream, zero)
     for number, (block, names) in enumerate(going.items(), start=1):
         stream.come_and_go(block, names, number=number, count=len(going))
     for experts in mixtures:
@@ -200,6 +205,16 @@ def _settle(
             )
         else:
             value = made[id(meta)] = _initialized(stream, name)
+        stream.put(name, value)
+
+
+def _set_to_zero(stream: Stream, rows: Sequence[int]) -> None:
+    """Set the rows of the input embedding to zero that the class sets to zero after it has loaded a file."""
+    names = embedding_names(stream.model)
+    changed = stream.model.get_parameter(names[0]).detach().clone()
+    changed[list(rows)] = 0
+    value = nn.Parameter(changed, requires_grad=False)
+    for name in names:
         stream.put(name, value)
 
 

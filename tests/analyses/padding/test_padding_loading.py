@@ -13,6 +13,8 @@ from safetensors.torch import load_file, save_file
 from inspector.analyses.padding.compute import padding
 from inspector.analyses.padding.result import AS_IT_IS
 from inspector.models.checkpoint import Checkpoint
+from inspector.models.loading import plan_for
+from inspector.models.placing.streaming import stream_model
 from inspector.results.plain import to_json
 from tests.conftest import silent
 from tests.families import (
@@ -127,3 +129,16 @@ def test_gradients_are_told_with_the_norm_of_the_model_that_ran(tmp_path, open_p
     assert own["row_norm"].tolist() == [0]
     assert found.norm is not None
     assert found.norm > 0
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_a_streamed_model_has_the_row_that_a_loaded_one_has(tmp_path, open_path, tied):
+    folder = save(tmp_path / "model", "YoutuForCausalLM", tie_word_embeddings=tied)
+    checkpoint: Checkpoint = open_path(folder)
+    loaded: Any = transformers.YoutuForCausalLM.from_pretrained(folder)
+    plan = plan_for(checkpoint, "causal_lm", device="stream", dtype="float32")
+    streamed: Any = stream_model(checkpoint, "causal_lm", plan).model
+    for own, theirs in ((streamed.get_input_embeddings(), loaded.get_input_embeddings()),
+                        (streamed.get_output_embeddings(), loaded.get_output_embeddings())):  # fmt: skip
+        assert torch.equal(own.weight, theirs.weight)
+    assert (streamed.get_input_embeddings().weight[0] == 0).all()
