@@ -136,7 +136,7 @@ def _one_thread() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _no_exception_is_named(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _no_exception_is_named() -> Iterator[None]:
     """No sentence for a person that a test meets holds what Python calls an exception."""
     named: list[str] = []
     begin = InspectorError.__init__
@@ -145,8 +145,10 @@ def _no_exception_is_named(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         begin(self, text, **options)
         named.extend(EXCEPTION.findall(text))
 
-    monkeypatch.setattr(InspectorError, "__init__", noted)
-    yield
+    # With a patch of its own: a test's own one would be taken back after the fixtures that it changes
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(InspectorError, "__init__", noted)
+        yield
     assert not named
 
 

@@ -116,7 +116,7 @@ LIES: dict[str, list[Any]] = {  # what is refused -> answers that say it
     "Overview.nbytes_in_memory": [replace(OVERVIEW, nbytes_in_memory=4 * NUMBERS - 4)],
     "Overview.vocab_rows": [replace(OVERVIEW, vocab_rows=61)],
     "Overview.d_model": [replace(OVERVIEW, d_model=33)],
-    "Overview.layers": [replace(OVERVIEW, layers=3)],
+    "Overview.layers": [replace(OVERVIEW, layers=len(TOO_DEEP))],
     "ListedTensor": [replace(OVERVIEW, listed_tensors=(LISTED, replace(LISTED, name="another"))),
                      replace(LISTED, shape=(32, 60)), replace(LISTED, parameters=1), replace(LISTED, dtype="int8")],
     "SharedMember": [replace(MEMBER, stored_as="another"), replace(MEMBER, file="../x"), replace(MEMBER, stored_as="")],

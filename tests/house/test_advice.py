@@ -57,6 +57,11 @@ TABLE = (
         "tests/analyses/checks/test_checks.py::test_weights_alone_are_checked_as_far_as_they_go", SOUND,
     ),
     Proven(
+        "inspector/analyses/checks/words_structure.py", "Set tie_word_embeddings to true",
+        "what is missing would be tied if the class read the level that says so",
+        "tests/models/test_levels.py::test_the_level_is_named_that_ties_and_the_one_that_the_class_reads", SOUND,
+    ),
+    Proven(
         f"{READERS}/safetensors.py", "et the file again", "the file's bytes contradict its own header", HEADERS, OPENS,
     ),
     Proven(
