@@ -118,6 +118,11 @@ def test_fsmt_is_read_as_it_generates(open_path, tmp_path):
     assert found.tokens[1:] == tuple(names[:-1])
     cells = found.cells.query("rung == 'logits'").sort_values(["position", "token_id"])
     assert cells["score"].tolist() == pytest.approx(torch.cat(made.logits).flatten().tolist(), abs=1e-4)
+    with torch.inference_mode():
+        usual = model(ids, decoder_input_ids=made.sequences[:, :-1]).logits
+    apart = (usual - torch.cat(made.logits)[None]).abs().max().item()
+    assert apart > 1e-3
+    assert f"differ by up to {apart:.2g}. Shown are those without the cache." in " ".join(found.warnings)
 
 
 @pytest.mark.parametrize("architecture", ["HrmTextForCausalLM", "PegasusForConditionalGeneration"])
