@@ -13,7 +13,7 @@ BUNDLED = PACKAGE / "_app"  # where a wheel has app.py and pages/, which a check
 PYTHON = (3, 11)  # the oldest that works
 # The libraries that each extra brings: what can be asked without them is answered without them.
 EXTRAS: Mapping[str, tuple[str, ...]] = {
-    "models": ("torch", "transformers", "accelerate", "umap", "numba", "scipy"),
+    "models": ("torch", "accelerate", "umap", "numba", "scipy"),
     "ray": ("ray", "s3fs"),
     "auth": ("authlib",),
 }

@@ -45,7 +45,7 @@ def test_a_command_is_one_that_a_shell_takes_apart_again(package: tuple[Path, bo
     [
         ("torch", "models", "requirements.txt"),
         ("torch.nn.functional", "models", "requirements.txt"),
-        ("transformers", "models", "requirements.txt"),
+        ("accelerate", "models", "requirements.txt"),
         ("numba", "models", "requirements.txt"),
         ("ray.serve", "ray", "requirements-ray.txt"),
         ("authlib", "auth", "requirements-auth.txt"),

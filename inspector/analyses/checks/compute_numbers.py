@@ -113,7 +113,8 @@ def _padding_rows(checkpoint: Checkpoint) -> set[str]:
         if isinstance(module, torch.nn.Embedding) and module.padding_idx is not None
     }
     held = {name: row for name, row in found.items() if name and name not in checkpoint.unread.codes}
-    rows = {name: checkpoint.read([name])[name][row : row + 1] for name, row in held.items()}
+    read = ((name, checkpoint.read([name])[name], row) for name, row in held.items())
+    rows = {name: tensor[row : row + 1] for name, tensor, row in read if tensor.dim()}
     return {name for name, row in rows.items() if row.numel() and bool((row == row.flatten()[0]).all())}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import Any
 
 import pandas as pd
@@ -16,10 +17,12 @@ from inspector.errors import InspectorError, RequestError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.tokens import PROBES, Tokens
 from inspector.models.vocabulary.library import SPECIAL_ROLES
+from inspector.program import how_to_add
 from inspector.progress import Progress
 from inspector.request import answers
 
 PARTS = {0: "first", 1: "second"}
+CAN_ASK = find_spec("torch") is not None  # how long a text a class reads, it tells itself
 
 
 @answers(TokenizeRequest)
@@ -114,7 +117,8 @@ def _sequence(number: int, encoding: Encoding, tokens: Tokens) -> dict[str, Any]
 
 def _longest(checkpoint: Checkpoint) -> tuple[int | None, str]:
     """How many tokens of a text are read, and what says so if not the model's positions."""
-    positions = checkpoint.positions if checkpoint.manifest.config is not None else None
+    asked = checkpoint.manifest.config is not None and CAN_ASK
+    positions = checkpoint.positions if asked else None
     pipeline = checkpoint.pipeline
     if pipeline and pipeline.longest and pipeline.longest < (positions or math.inf):
         return pipeline.longest, pipeline.longest_said
@@ -138,7 +142,7 @@ def _warnings(
     if checkpoint.pipeline and checkpoint.pipeline.lowers:
         found.append(words.LOWERED)
     if checkpoint.manifest.config is not None and not said:
-        found += checkpoint.length_notes(most)
+        found += checkpoint.length_notes(most) if CAN_ASK else [words.NO_CLASS.format(how=how_to_add("models"))]
     uneven = len({len(encoding.ids) for encoding in encodings}) > 1
     if uneven and tokens.role("pad")[1] is None:
         found.append(words.NO_PADDING.format(name=checkpoint.name))

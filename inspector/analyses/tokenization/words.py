@@ -9,6 +9,7 @@ LOWERED = (
     "sentence-transformers lowercases texts before it tokenizes them (do_lower_case in its settings); here they are "
     "tokenized as they are."
 )
+NO_CLASS = "How long a text may be is not known without torch: {how} adds it."
 NO_PADDING = "The tokenizer of {name} has no padding token: id 0 fills the batch, and the attention mask hides it."
 
 

@@ -28,12 +28,13 @@ class _WhenAsked(ModuleType):
 
 @contextmanager
 def torch_when_asked() -> Iterator[None]:
-    """Have modules that are imported meanwhile import torch when they first use it; no change where it is there."""
-    if TORCH in sys.modules:
+    """Have modules that are imported meanwhile import torch when they first use it, unless it is there, or nowhere."""
+    installed = PathFinder.find_spec(TORCH)
+    if TORCH in sys.modules or installed is None:
         yield
         return
     stand_in = _WhenAsked(TORCH)
-    stand_in.__spec__ = PathFinder.find_spec(TORCH)  # whoever asks whether it is installed looks here
+    stand_in.__spec__ = installed  # whoever asks whether it is installed looks here
     sys.modules[TORCH] = stand_in
     try:
         yield

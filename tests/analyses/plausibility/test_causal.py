@@ -26,8 +26,10 @@ from inspector.models.loading import load
 from tests.conftest import silent
 from tests.families import ENCODER_DECODER, MODELS, RENAMED, UNLISTED, VOCAB, random_model, save_checkpoint
 
+# A tokenizer of words is no Qwen2's: AutoTokenizer gives the class of the model's type another pre-tokenizer.
+OWN_STEPS = "Qwen2ForCausalLM"
 CAUSAL = [
-    *(name for name in MODELS if "MaskedLM" not in name and "PreTraining" not in name),
+    *(name for name in MODELS if "MaskedLM" not in name and "PreTraining" not in name and name != OWN_STEPS),
     *(name for name in UNLISTED if name.endswith("CausalLM")),
     *RENAMED,
 ]
