@@ -12,7 +12,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
-from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast, XLNetConfig, XLNetLMHeadModel
+from transformers import AutoModelForCausalLM, AutoTokenizer, XLNetConfig, XLNetLMHeadModel
 
 from inspector.analyses.plausibility import compute_causal
 from inspector.analyses.plausibility.compute import plausibility
@@ -26,10 +26,10 @@ from inspector.models.loading import load
 from tests.conftest import silent
 from tests.families import ENCODER_DECODER, MODELS, RENAMED, UNLISTED, VOCAB, random_model, save_checkpoint
 
-# A tokenizer of words is no Qwen2's: AutoTokenizer gives the class of the model's type another pre-tokenizer.
+# A tokenizer of words is no Qwen2's: AutoTokenizer gives the class of the model's type byte-level pieces.
 OWN_STEPS = "Qwen2ForCausalLM"
 CAUSAL = [
-    *(name for name in MODELS if "MaskedLM" not in name and "PreTraining" not in name and name != OWN_STEPS),
+    *(name for name in MODELS if "MaskedLM" not in name and "PreTraining" not in name),
     *(name for name in UNLISTED if name.endswith("CausalLM")),
     *RENAMED,
 ]
@@ -44,7 +44,20 @@ def save_tokenizer(folder: Path, habit: str) -> None:
     words = ["<pad>", "<unk>", "<s>", "</s>", *(f"w{number}" for number in range(VOCAB - 4))]
     tokenizer = Tokenizer(models.WordLevel({word: index for index, word in enumerate(words)}, unk_token="<unk>"))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    tokenizer.add_special_tokens(words[:4])
+    _save(folder, tokenizer, habit)
+
+
+def save_pieces(folder: Path, habit: str) -> None:
+    """A byte-level tokenizer whose pieces are the letter and the digits of the text."""
+    pieces = ["<pad>", "<unk>", "<s>", "</s>", "w", "Ġ", "Ġw", *"0123456789"]
+    vocabulary = {piece: index for index, piece in enumerate(pieces)}
+    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[("Ġ", "w")], unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    _save(folder, tokenizer, habit)
+
+
+def _save(folder: Path, tokenizer: Tokenizer, habit: str) -> None:
+    tokenizer.add_special_tokens(["<pad>", "<unk>", "<s>", "</s>"])
     tokenizer.post_processor = processors.TemplateProcessing(
         single=HABITS[habit], special_tokens=[("<s>", 2), ("</s>", 3)]
     )
@@ -57,7 +70,7 @@ def save_tokenizer(folder: Path, habit: str) -> None:
 def open_causal(tmp_path: Path, open_path: Callable[[Path], Any]) -> Callable[..., tuple[Any, Path]]:
     def opened(architecture: str, habit: str = "none", **changes: Any) -> tuple[Any, Path]:
         folder = save_checkpoint(random_model(architecture, **changes), tmp_path / architecture, tokenizer=False)
-        save_tokenizer(folder, habit)
+        (save_pieces if architecture == OWN_STEPS else save_tokenizer)(folder, habit)
         return open_path(folder), folder
 
     return opened
@@ -65,7 +78,7 @@ def open_causal(tmp_path: Path, open_path: Callable[[Path], Any]) -> Callable[..
 
 def by_transformers(folder: Path, text: str) -> tuple[list[int], float, torch.Tensor]:
     """Ids, loss, and log probabilities (positions, vocab) that transformers itself gives."""
-    ids = PreTrainedTokenizerFast.from_pretrained(folder)(text, return_tensors="pt").input_ids
+    ids = AutoTokenizer.from_pretrained(folder)(text, return_tensors="pt").input_ids
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     with torch.inference_mode():
         found = model(input_ids=ids, labels=ids)
