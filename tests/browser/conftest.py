@@ -67,7 +67,7 @@ def servers(folders: pytest.TempPathFactory) -> Iterator[Callable[..., Server]]:
         for server in running:
             server.stop()
     complaints = {server.url: lines for server in running if (lines := server.complaints())}
-    assert not complaints
+    assert not complaints, "\n".join(server.log.read_text() for server in running if server.url in complaints)
 
 
 @pytest.fixture(scope="module")
