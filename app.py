@@ -27,7 +27,7 @@ else:
     from inspector.serving.people import check_sign_in
     from inspector.serving.place import check_confinement
     from inspector.serving.settings import serving
-    from inspector.serving.start import let_runs_overlap, name_pages_in_the_frame, starting
+    from inspector.serving.start import name_pages_in_the_frame, starting, take_turns
     from inspector.serving.talk import Talk
     from inspector.serving.uploads import Uploads
     from inspector.settings import settings
@@ -40,7 +40,7 @@ else:
     except SettingsError as error:
         raise SystemExit(str(error)) from None
     name_pages_in_the_frame()
-    let_runs_overlap()
+    take_turns()
     app = st.App(
         SCRIPT,
         lifespan=starting,

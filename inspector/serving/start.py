@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+import threading
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import streamlit as st
 from streamlit.cli_util import open_browser
 from streamlit.runtime.pages_manager import PagesManager
-from streamlit.runtime.state.session_state import WStates
+from streamlit.runtime.scriptrunner.script_runner import ScriptRunner
 from streamlit.web.server.server_util import get_display_address, get_url
+
+TURN_SECONDS = 5.0  # that a run waits for a stopped one, which ends as soon as it draws something
 
 
 @asynccontextmanager
@@ -32,14 +36,25 @@ def name_pages_in_the_frame() -> None:
     PagesManager.uses_pages_directory = False
 
 
-def let_runs_overlap() -> None:
-    """Have a run that ends go through a copy of its session's widgets.
+def take_turns() -> None:
+    """Begin a session's run when the one before it has ended.
 
-    When a run is stopped, the next one may begin in another thread before the first has ended, each with a lock of its
-    own. In Streamlit 1.67 a widget that comes or goes then ends the first one's thread with an error.
+    A click while a page is drawn, or a reload, stops that run and starts the next one in another thread. In Streamlit
+    1.67 the next one does not wait, and both change the session's state: the first may then end with an error.
     """
+    start, run = ScriptRunner.start, ScriptRunner._run_script_thread
+    latest: WeakValueDictionary[str, threading.Thread] = WeakValueDictionary()  # by session
+    before: WeakKeyDictionary[ScriptRunner, threading.Thread | None] = WeakKeyDictionary()
 
-    def over_a_copy(self: WStates) -> Iterator[str]:
-        return iter(list(self.states))
+    def start_next(self: ScriptRunner) -> None:
+        before[self] = latest.get(self._session_id)
+        start(self)
+        if self._script_thread is not None:
+            latest[self._session_id] = self._script_thread
 
-    WStates.__iter__ = over_a_copy
+    def run_in_turn(self: ScriptRunner) -> None:
+        if (thread := before[self]) is not None:
+            thread.join(TURN_SECONDS)
+        run(self)
+
+    ScriptRunner.start, ScriptRunner._run_script_thread = start_next, run_in_turn

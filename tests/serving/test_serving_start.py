@@ -2,28 +2,43 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
-from streamlit.runtime.state.session_state import Value, WStates
+from streamlit.runtime.scriptrunner.script_runner import ScriptRunner
 
-from inspector.serving.start import let_runs_overlap
+from inspector.serving.start import take_turns
 
 
-def test_a_widget_may_come_and_go_while_a_run_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(WStates, "__iter__", WStates.__iter__)  # put back afterwards
-    states = WStates()
-    for name in ("a", "b", "c"):
-        states[name] = Value(1)
+def _runner(session: str) -> ScriptRunner:
+    """A runner that has what starting one takes."""
+    made = ScriptRunner.__new__(ScriptRunner)
+    made._session_id, made._script_thread = session, None
+    return made
 
-    def pass_over() -> list[str]:
-        passed = []
-        for name in states:
-            passed.append(name)
-            states.states.pop("c", None)
-            states[f"new {name}"] = Value(2)
-        return passed
 
-    with pytest.raises(RuntimeError, match="changed size"):  # as Streamlit does it: this test tells when it is mended
-        pass_over()
-    states["c"] = Value(1)
-    let_runs_overlap()
-    assert {"a", "b", "c"} <= {*pass_over()}
+def test_a_sessions_run_begins_when_the_one_before_it_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[ScriptRunner] = []
+    first, second, other = _runner("a"), _runner("a"), _runner("b")
+    may_end, other_begun = threading.Event(), threading.Event()
+
+    def run(self: ScriptRunner) -> None:
+        begun.append(self)
+        if self is first:
+            may_end.wait()
+        if self is other:
+            other_begun.set()
+
+    monkeypatch.setattr(ScriptRunner, "_run_script_thread", run)
+    monkeypatch.setattr(ScriptRunner, "start", ScriptRunner.start)  # both are put back afterwards
+    take_turns()
+    first.start()
+    second.start()
+    other.start()
+    other_begun.wait()  # another session waits for nobody
+    assert second not in begun
+    may_end.set()
+    assert second._script_thread is not None
+    second._script_thread.join()
+    assert begun[-1] is second
+    assert {*begun} == {first, second, other}
