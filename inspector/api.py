@@ -77,10 +77,12 @@ class Answer:
     def __getstate__(self) -> dict[str, Any]:
         """A copy knows the result and what its figures need, and neither the checkpoint nor its model."""
         context = self._context()
-        return {"result": self.result, "request": self.request, "_name": self._name, "_kept": context}
+        asked = self.request.verb, self.request.parameters()
+        return {"result": self.result, "_name": self._name, "_kept": context, "_asked": asked}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        kept = state.pop("_kept")
+        kept, (verb, parameters) = state.pop("_kept"), state.pop("_asked")
+        self.request = request_of(verb)(**parameters)
         self.__dict__.update(state)
         self._context = lambda: kept
 

@@ -1,12 +1,17 @@
-"""The registry of analyses: one line each, from which pages, command line and tests follow."""
+"""The registry of analyses: one entry each, from which pages, command line and tests follow."""
 
 from __future__ import annotations
 
+import ast
+import re
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from inspector.errors import RequestError
+from inspector.errors import InspectorError, RequestError
 from inspector.program import lacks
 
 if TYPE_CHECKING:
@@ -16,33 +21,37 @@ if TYPE_CHECKING:
 # copies of one tensor that a loader would tie if they are equal. "rows": stored numbers besides. "model": what a model
 # computes, so it is built with its numbers.
 Needs = Literal["names", "rows", "model"]
+SHOWN = re.compile(r"Show\[(\w+)\].*")  # how a function annotates what it shows
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis:
     """One question that the inspector answers about a checkpoint."""
 
-    slug: str  # page's address and file name, e.g. "masked_lm" -> pages/masked_lm.py
-    verb: str  # command line and engine
+    # The page's address and file name: "masked_lm" is pages/masked_lm.py. A page may ask several questions.
+    slug: str
+    # What the command line, the library and the engine call it.
+    verb: str
+    # The name that a reader sees.
     title: str
-    question: str  # the question it answers, in the reader's words
-    function: str  # "package.module:function", imported in the worker only
-    symbol: str  # Material symbol of the page
+    # What it answers, in the reader's words.
+    question: str
+    # "package.module:function" (checkpoint, request, *, progress) -> result, imported in the worker only. Its
+    # annotations say what it returns and, with a keyword `show`, what it shows meanwhile.
+    function: str
+    # Material symbol of the page.
+    symbol: str
+    # What it reads of a checkpoint.
     needs: Needs
-    # "package.module:function" (checkpoint, requests, *, progress) -> for each request, in their
-    # order, its result or the InspectorError that refuses it: answers many at once. What it raises
-    # refuses them all.
+    # "package.module:function" (checkpoint, requests, *, progress) -> for each request, in their order, its result or
+    # the InspectorError that refuses it: answers many at once. What it raises refuses them all.
     batch: str | None = None
-    result: str = ""  # "package.module:Class" that `function` returns; empty: plain values
-    # "package.module:Class" of what `function` shows of its answer while it computes the rest, with its
-    # keyword `show`; empty: nothing. A question that has a `batch` shows nothing.
-    partial: str = ""
-    # "package.module" that compiles code for `function` beforehand, in a process that reads no
-    # checkpoint; empty: nothing is compiled.
+    # "package.module" that compiles code for `function` beforehand, in a process that reads no checkpoint; empty:
+    # nothing is compiled.
     compiled_by: str = ""
-    # True: while numbers are still on their way, names answer what they can, and what is left out is said
+    # True: while numbers are still on their way, names answer what they can, and what is left out is said.
     early: bool = False
-    # True: needs no torch for most checkpoints, so that a process which has just opened one answers soonest
+    # True: needs no torch for most checkpoints, so that a process which has just opened one answers soonest.
     light: bool = False
 
     @property
@@ -50,227 +59,241 @@ class Analysis:
         """The package that holds everything of this question."""
         return self.function.partition(":")[0].rpartition(".")[0]
 
+    @property
+    def result(self) -> str:
+        """The class that `function` returns, "package.module:Class"; "typing:Any": plain values."""
+        return read_annotations(self.function)[0]
 
-def _by(room: str, function: str) -> str:
-    return f"inspector.analyses.{room}.compute:{function}"
-
-
-def _of(room: str, name: str) -> str:
-    return f"inspector.analyses.{room}.result:{name}"
+    @property
+    def partial(self) -> str:
+        """The class of what `function` shows of its answer while it computes the rest; empty: it shows nothing."""
+        return read_annotations(self.function)[1]
 
 
 _QUESTIONS = (
     Analysis(
-        "overview",
-        "overview",
-        "Overview",
-        "What is in this checkpoint?",
-        _by("overview", "overview"),
-        "inventory_2",
-        "names",
-        result=_of("overview", "Overview"),
+        slug="overview",
+        verb="overview",
+        title="Overview",
+        question="What is in this checkpoint?",
+        function="inspector.analyses.overview.compute:overview",
+        symbol="inventory_2",
+        needs="names",
         light=True,
     ),
     Analysis(
-        "sharing",
-        "sharing",
-        "Parameter sharing",
-        "Which parameters share memory?",
-        _by("sharing", "sharing"),
-        "hub",
-        "rows",
-        result=_of("sharing", "Sharing"),
+        slug="sharing",
+        verb="sharing",
+        title="Parameter sharing",
+        question="Which parameters share memory?",
+        function="inspector.analyses.sharing.compute:sharing",
+        symbol="hub",
+        needs="rows",
         early=True,
     ),
     Analysis(
-        "sharing",
-        "whatif",
-        "What if",
-        "Which ties break when the model is changed?",
-        _by("what_if", "what_if"),
-        "link_off",
-        "model",
-        result=_of("what_if", "WhatIf"),
+        slug="sharing",
+        verb="whatif",
+        title="What if",
+        question="Which ties break when the model is changed?",
+        function="inspector.analyses.what_if.compute:what_if",
+        symbol="link_off",
+        needs="model",
     ),
     Analysis(
-        "classes",
-        "classes",
-        "Model classes",
-        "Which classes is this model made of, and what does it return?",
-        _by("classes", "classes"),
-        "account_tree",
-        "names",
-        result=_of("classes", "ModelClasses"),
+        slug="classes",
+        verb="classes",
+        title="Model classes",
+        question="Which classes is this model made of, and what does it return?",
+        function="inspector.analyses.classes.compute:classes",
+        symbol="account_tree",
+        needs="names",
     ),
     Analysis(
-        "embeddings",
-        "embeddings",
-        "Embeddings",
-        "What do the static embeddings look like?",
-        _by("embeddings", "embeddings"),
-        "scatter_plot",
-        "rows",
-        result=_of("embeddings", "Embeddings"),
+        slug="embeddings",
+        verb="embeddings",
+        title="Embeddings",
+        question="What do the static embeddings look like?",
+        function="inspector.analyses.embeddings.compute:embeddings",
+        symbol="scatter_plot",
+        needs="rows",
     ),
     Analysis(
-        "embeddings",
-        "project",
-        "Projection",
-        "Which tokens lie close together on a map?",
-        _by("vocabulary_map", "project"),
-        "scatter_plot",
-        "rows",
-        result=_of("vocabulary_map", "Projection"),
+        slug="embeddings",
+        verb="project",
+        title="Projection",
+        question="Which tokens lie close together on a map?",
+        function="inspector.analyses.vocabulary_map.compute:project",
+        symbol="scatter_plot",
+        needs="rows",
         compiled_by="inspector.analyses.vocabulary_map.compute_umap.compiling",
     ),
     Analysis(
-        "padding",
-        "padding",
-        "Padding",
-        "Why is the padding vector not zero?",
-        _by("padding", "padding"),
-        "padding",
-        "model",
-        result=_of("padding", "Padding"),
-        partial=_of("padding", "Padding"),
+        slug="padding",
+        verb="padding",
+        title="Padding",
+        question="Why is the padding vector not zero?",
+        function="inspector.analyses.padding.compute:padding",
+        symbol="padding",
+        needs="model",
     ),
     Analysis(
-        "lens",
-        "lens",
-        "Vocabulary lens",
-        "What does each layer's hidden state say in tokens?",
-        _by("lens", "lens"),
-        "layers",
-        "model",
-        result=_of("lens", "Lens"),
-        partial=_of("lens", "LensRows"),
+        slug="lens",
+        verb="lens",
+        title="Vocabulary lens",
+        question="What does each layer's hidden state say in tokens?",
+        function="inspector.analyses.lens.compute:lens",
+        symbol="layers",
+        needs="model",
     ),
     Analysis(
-        "lens",
-        "placement",
-        "Placement",
-        "Where would the model run, and in which precision?",
-        _by("placement", "placement"),
-        "layers",
-        "names",
-        result="inspector.results.placement:Placement",
+        slug="lens",
+        verb="placement",
+        title="Placement",
+        question="Where would the model run, and in which precision?",
+        function="inspector.analyses.placement.compute:placement",
+        symbol="layers",
+        needs="names",
     ),
     Analysis(
-        "lens",
-        "ladder",
-        "Ladder",
-        "What does each step of the head do to a token?",
-        _by("ladder", "climb"),
-        "layers",
-        "model",
-        result=_of("ladder", "Climb"),
+        slug="lens",
+        verb="ladder",
+        title="Ladder",
+        question="What does each step of the head do to a token?",
+        function="inspector.analyses.ladder.compute:climb",
+        symbol="layers",
+        needs="model",
     ),
     Analysis(
-        "masked_lm",
-        "predict",
-        "Masked LM",
-        "What does the model predict for a mask?",
-        _by("masked_lm", "predict"),
-        "stylus_note",
-        "model",
-        batch=_by("masked_lm", "predict_many"),
-        result=_of("masked_lm", "Prediction"),
+        slug="masked_lm",
+        verb="predict",
+        title="Masked LM",
+        question="What does the model predict for a mask?",
+        function="inspector.analyses.masked_lm.compute:predict",
+        symbol="stylus_note",
+        needs="model",
+        batch="inspector.analyses.masked_lm.compute:predict_many",
     ),
     Analysis(
-        "masked_lm",
-        "plausibility",
-        "Plausibility",
-        "How plausible is each token in its place?",
-        _by("plausibility", "plausibility"),
-        "stylus_note",
-        "model",
-        result=_of("plausibility", "Plausibility"),
+        slug="masked_lm",
+        verb="plausibility",
+        title="Plausibility",
+        question="How plausible is each token in its place?",
+        function="inspector.analyses.plausibility.compute:plausibility",
+        symbol="stylus_note",
+        needs="model",
     ),
     Analysis(
-        "masked_lm",
-        "contrast",
-        "Contrast",
-        "Which tokens does one text make more likely than another?",
-        _by("contrast", "contrast"),
-        "stylus_note",
-        "model",
-        result=_of("contrast", "Contrast"),
+        slug="masked_lm",
+        verb="contrast",
+        title="Contrast",
+        question="Which tokens does one text make more likely than another?",
+        function="inspector.analyses.contrast.compute:contrast",
+        symbol="stylus_note",
+        needs="model",
     ),
     Analysis(
-        "heads",
-        "heads",
-        "Task heads",
-        "What does each task head answer?",
-        _by("heads", "heads"),
-        "label",
-        "model",
-        result=_of("heads", "HeadAnswer"),
+        slug="heads",
+        verb="heads",
+        title="Task heads",
+        question="What does each task head answer?",
+        function="inspector.analyses.heads.compute:heads",
+        symbol="label",
+        needs="model",
     ),
     Analysis(
-        "heads",
-        "pretrain",
-        "Pre-training objective",
-        "What do masking and next-sentence prediction ask of the model?",
-        _by("pretraining", "pretrain"),
-        "label",
-        "model",
-        result=_of("pretraining", "Pretraining"),
+        slug="heads",
+        verb="pretrain",
+        title="Pre-training objective",
+        question="What do masking and next-sentence prediction ask of the model?",
+        function="inspector.analyses.pretraining.compute:pretrain",
+        symbol="label",
+        needs="model",
     ),
     Analysis(
-        "heads",
-        "tokenize",
-        "Tokenization",
-        "How is a text split into tokens?",
-        _by("tokenization", "tokenize"),
-        "label",
-        "names",
-        result=_of("tokenization", "Tokenization"),
+        slug="heads",
+        verb="tokenize",
+        title="Tokenization",
+        question="How is a text split into tokens?",
+        function="inspector.analyses.tokenization.compute:tokenize",
+        symbol="label",
+        needs="names",
         light=True,
     ),
     Analysis(
-        "training",
-        "training",
-        "Training",
-        "What would AdamW decay, and how would the learning rate change?",
-        _by("training", "training"),
-        "model_training",
-        "rows",
-        result=_of("training", "TrainingPlan"),
+        slug="training",
+        verb="training",
+        title="Training",
+        question="What would AdamW decay, and how would the learning rate change?",
+        function="inspector.analyses.training.compute:training",
+        symbol="model_training",
+        needs="rows",
         early=True,
     ),
     Analysis(
-        "compare",
-        "compare",
-        "Compare",
-        "What changed between two checkpoints?",
-        _by("compare", "compare"),
-        "compare_arrows",
-        "rows",
-        result=_of("compare", "Comparison"),
+        slug="compare",
+        verb="compare",
+        title="Compare",
+        question="What changed between two checkpoints?",
+        function="inspector.analyses.compare.compute:compare",
+        symbol="compare_arrows",
+        needs="rows",
     ),
     Analysis(
-        "snapshots",
-        "vitals",
-        "Snapshots",
-        "What changes over training steps?",
-        _by("snapshots", "vitals"),
-        "timeline",
-        "rows",
-        result=_of("snapshots", "Vitals"),
+        slug="snapshots",
+        verb="vitals",
+        title="Snapshots",
+        question="What changes over training steps?",
+        function="inspector.analyses.snapshots.compute:vitals",
+        symbol="timeline",
+        needs="rows",
     ),
     Analysis(
-        "checks",
-        "check",
-        "Checks",
-        "Is anything wrong with this checkpoint?",
-        _by("checks", "check"),
-        "fact_check",
-        "rows",
-        result=_of("checks", "Checks"),
+        slug="checks",
+        verb="check",
+        title="Checks",
+        question="Is anything wrong with this checkpoint?",
+        function="inspector.analyses.checks.compute:check",
+        symbol="fact_check",
+        needs="rows",
     ),
 )
 CATALOG = {question.verb: question for question in _QUESTIONS}
 PAGES = {analysis.slug: analysis for analysis in reversed(_QUESTIONS)}  # first entry of a slug wins
+
+
+@cache
+def read_annotations(function: str) -> tuple[str, str]:
+    """Read from its file what a function returns and shows: importing it would bring torch.
+
+    Args:
+        function: "package.module:function".
+
+    Returns:
+        Both classes as "package.module:Class"; the second is empty if the function has no keyword `show`.
+
+    Raises:
+        InspectorError: If an annotation is missing or names nothing that the file imports.
+    """
+    module, _, name = function.partition(":")
+    spec = find_spec(module)
+    tree = ast.parse(Path(spec.origin).read_text("utf-8") if spec and spec.origin else "")
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    places = {each.asname or each.name: f"{node.module}:{each.name}" for node in imports for each in node.names}
+    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    if name not in functions:
+        raise InspectorError(f"{function} is not defined there: the catalog names a function that its file defines.")
+    node = functions[name]
+    noted = {"": node.returns} | {each.arg: each.annotation for each in node.args.kwonlyargs}
+    written = {name: ast.unparse(note) for name, note in noted.items() if note}
+    returned, shown = places.get(written.get("", "")), places.get(SHOWN.sub(r"\1", written.get("show", "")), "")
+    if not returned:
+        raise InspectorError(f"{function} does not say what it returns: import the class by name and write -> Class.")
+    if "show" in noted and not shown:
+        raise InspectorError(
+            f"{function} does not say what it shows: import the class by name and write show: Show[Class] | None."
+        )
+    return returned, shown
 
 
 def find(reference: str) -> Any:
@@ -299,8 +322,17 @@ def answer(verb: str, checkpoint: Any, **parameters: Any) -> Any:
         raise
 
 
+@cache
 def request_of(verb: str) -> type[Request]:
-    """The request class of a question: what can be asked, with bounds and help."""
-    module = import_module(f"{CATALOG[verb].room}.request")
-    (found,) = (each for each in vars(module).values() if isinstance(each, type) and getattr(each, "verb", "") == verb)
+    """The request class of a question: what can be asked, with bounds and help.
+
+    A room without a `request.py` asks a question without options.
+    """
+    from inspector.request import Request
+
+    module = f"{CATALOG[verb].room}.request"
+    if find_spec(module) is None:
+        return type(f"{verb.title()}Request", (Request,), {"verb": verb})
+    classes = (each for each in vars(import_module(module)).values() if isinstance(each, type))
+    (found,) = (each for each in classes if getattr(each, "verb", "") == verb)
     return found

@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 
 EVERY = 0.2  # seconds between two reports of a pace
 SHORT = 100  # seconds that are told as such; longer times in minutes
 
+Shown = TypeVar("Shown")
 # Called with a fraction in 0..1, or None while nobody can tell, and what is being done.
 Progress = Callable[[float | None, str], None]
-# Called with what is known of an answer while the rest is computed: of the class that the catalog names.
-Show = Callable[[Any], None]
+# Called with what is known of an answer while the rest is computed, as in `show: Show[LensRows]`.
+Show = Callable[[Shown], None]
 
 
 def time_left(seconds: float) -> str:

@@ -7,7 +7,6 @@ import streamlit as st
 from inspector.analyses.sharing.figures import figure
 from inspector.analyses.sharing.figures_parameters import parameter_icicle
 from inspector.analyses.sharing.frames import reused_modules
-from inspector.analyses.sharing.request import SharingRequest
 from inspector.analyses.sharing.result import Sharing
 from inspector.analyses.sharing.words import REUSED, explain
 from inspector.text import bytes_text, literal, percent_text
@@ -17,7 +16,7 @@ from pages._ui import parts, session
 
 checkpoint = session.opened()
 parts.heading("sharing", checkpoint)
-sharing: Sharing = session.run(SharingRequest())
+sharing: Sharing = session.run("sharing")
 parts.warnings(sharing.warnings)
 
 sharing_parts.draw_answer(sharing)
@@ -82,4 +81,4 @@ parts.chart(
 st.caption(":material/ads_click: Click a module to look inside, or its parent to go back.")
 
 sharing_parts.draw_names(sharing, checkpoint)
-parts.elsewhere(checkpoint, SharingRequest())
+parts.elsewhere(checkpoint, ("sharing",))

@@ -255,7 +255,7 @@ def keyed_request(
         analysis.batch,
         names,
         analysis.result,
-        "" if analysis.batch else analysis.partial,
+        analysis.partial,
         analysis.needs,
         analysis.early,
     )

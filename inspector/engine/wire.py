@@ -87,7 +87,7 @@ class RunRequest:
     parameters: dict[str, Any]
     batch: str | None = None  # function that answers many such requests at once
     called: tuple[str, ...] = ()  # as in Engine.run
-    result: str = ""  # "package.module:Class" of the answer; empty: plain values
+    result: str = "typing:Any"  # "package.module:Class" of the answer; as here: plain values
     partial: str = ""  # the same of what it shows meanwhile; empty: nothing
     needs: Needs = "model"  # of the catalog
     early: bool = False  # likewise
@@ -241,7 +241,7 @@ def result_class(request: OpenRequest | RunRequest) -> Any:
     """The class of a request's answer; Any: plain values."""
     if isinstance(request, OpenRequest):
         return Fetched if request.downloads else Opened
-    return find(request.result) if request.result else Any
+    return find(request.result)
 
 
 def as_message(value: Any) -> Any:

@@ -42,6 +42,7 @@ from inspector.engine.wire import (
     Warm,
     as_message,
     device_of,
+    result_class,
 )
 from inspector.program import lacks
 from inspector.results.checkpoint import Opened
@@ -125,9 +126,12 @@ class Worker:
         checkpoint.called = first.called
         if first.batch is None:
             shows = {"show": self._show} if first.partial else {}
-            return [find(first.function)(checkpoint, progress=self._progress, **shows, **first.parameters)]
-        asked = [request.parameters for request in requests if isinstance(request, RunRequest)]
-        return find(first.batch)(checkpoint, asked, progress=self._progress)
+            answers = [find(first.function)(checkpoint, progress=self._progress, **shows, **first.parameters)]
+        else:
+            asked = [request.parameters for request in requests if isinstance(request, RunRequest)]
+            answers = find(first.batch)(checkpoint, asked, progress=self._progress)
+        _refuse_other_class(answers, first)
+        return answers
 
     def _open(self, request: OpenRequest) -> Opened | Fetched:
         if request.downloads:
@@ -239,6 +243,22 @@ def _listen(connection: Connection, put: Callable[[Any], None]) -> None:
 def _reads_names(request: OpenRequest | RunRequest) -> bool:
     """Whether a request needs no numbers, but perhaps a hundred thousand names."""
     return not request.downloads if isinstance(request, OpenRequest) else request.needs == "names"
+
+
+def _refuse_other_class(answers: Sequence[Any], asked: RunRequest) -> None:
+    """Refuse answers that the server would not read.
+
+    Raises:
+        InspectorError: If one is not of the class that the question's function is annotated with.
+    """
+    expected = result_class(asked)
+    allowed = object if expected is Any else expected | errors.InspectorError
+    for answer in answers:
+        if not isinstance(answer, allowed):
+            found, named = type(answer).__name__, expected.__name__
+            raise errors.InspectorError(
+                f"{asked.batch or asked.function} returned {found}, but {asked.function} is annotated with {named}."
+            )
 
 
 def _import_quietly(module: str) -> None:

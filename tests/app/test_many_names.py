@@ -20,9 +20,9 @@ from inspector.analyses.checks.request import CheckRequest
 from inspector.analyses.classes.request import ClassesRequest
 from inspector.analyses.overview.request import OverviewRequest
 from inspector.analyses.placement.request import PlacementRequest
-from inspector.analyses.sharing.request import SharingRequest
 from inspector.analyses.training.request import TrainingRequest
 from inspector.analyses.what_if.request import WhatIfRequest
+from inspector.catalog import request_of
 from inspector.demo import examples_of
 from inspector.engine.protocol import Engine
 from inspector.report.making import make_report
@@ -46,7 +46,7 @@ SLUGS: dict[str, dict[str, str]] = {
 }  # fmt: skip
 # By them, how it would be placed, and what would become of its ties.
 ASKED = (
-    SharingRequest(), ClassesRequest(text=examples_of("", None)[0]), TrainingRequest(), OverviewRequest(),
+    request_of("sharing")(), ClassesRequest(text=examples_of("", None)[0]), TrainingRequest(), OverviewRequest(),
     PlacementRequest(), CheckRequest(values="none"), WhatIfRequest(),
 )  # fmt: skip
 SECONDS = 600  # on a busy machine

@@ -13,11 +13,12 @@ import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 DONE = "done"
 
 
-def attempt(checkpoint, *, progress, what: str, target: str = "", other: str = "") -> str:
+def attempt(checkpoint, *, progress, what: str, target: str = "", other: str = "") -> Any:
     """Try one of the attempts; `other` is a second checkpoint that the question is about.
 
     Returns:
@@ -262,7 +263,7 @@ UNCAUGHT = {
 }
 
 
-def overdo(checkpoint, *, progress, what: str, target: str = ""):
+def overdo(checkpoint, *, progress, what: str, target: str = "") -> Any:
     """Try one of the attempts and let its error go where an analysis' errors go."""
     UNCAUGHT[what](_place(target))
 

@@ -6,6 +6,7 @@ import threading
 from dataclasses import replace
 from typing import Any
 
+from inspector.analyses.lens.result import Lens, LensRows
 from inspector.catalog import CATALOG
 from inspector.engine.wire import WorkerFunctions
 from inspector.progress import Progress, Show
@@ -13,7 +14,7 @@ from inspector.progress import Progress, Show
 AT = "Block 4 of 4"
 
 
-def held_lens(checkpoint: Any, *, progress: Progress, show: Show, **parameters: Any) -> Any:
+def held_lens(checkpoint: Any, *, progress: Progress, show: Show[LensRows], **parameters: Any) -> Lens:
     """The lens, which stays at a block for ever and listens to nobody."""
     from inspector.analyses.lens.compute import lens
 

@@ -14,10 +14,12 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from inspector.analyses.overview.result import Overview
 from inspector.catalog import Analysis
 from inspector.encoding import encode
 from inspector.engine.protocol import Confinement, Progress
 from inspector.engine.wire import Answers, Failure, Partial, Ready, Warm, WorkerFunctions
+from inspector.progress import Show
 from inspector.results.checkpoint import Opened
 from inspector.settings import Settings
 from inspector.store.hashing import HASHES, HashCache
@@ -40,7 +42,7 @@ class Held:
         self.called: tuple[str, ...] = ()
 
 
-def digests(checkpoint, *, progress, other: str = "") -> dict[str, str]:
+def digests(checkpoint, *, progress, other: str = "") -> Any:
     """Answer honestly: the SHA-256 of each file, kept as an overview keeps it."""
     manifest = checkpoint.manifest
     cache = HashCache(results_folder(manifest.fingerprint, settings=checkpoint.settings) / HASHES)
@@ -69,7 +71,7 @@ def lie(checkpoint, *, progress, what: str, victim: str = "", other: str = "") -
     return "refused"
 
 
-def say(checkpoint, *, progress, show, said: list[bytes], end: str) -> str:
+def say(checkpoint, *, progress, show: Show[Progress], said: list[bytes], end: str) -> Any:
     """Put messages into the pipe as they are, then go on, or end."""
     pipe = _pipe()
     for message in said:
@@ -78,7 +80,7 @@ def say(checkpoint, *, progress, show, said: list[bytes], end: str) -> str:
     return "said"
 
 
-def overview_but(checkpoint, *, progress, changes: dict[str, Any] | None = None) -> Any:
+def overview_but(checkpoint, *, progress, changes: dict[str, Any] | None = None) -> Overview:
     """Answer honestly, but for some fields."""
     from inspector.catalog import answer
 
@@ -323,6 +325,6 @@ FUNCTIONS = WorkerFunctions(
     warm_up=(),
 )  # the store's own functions receive, and load what is held
 CATALOG = tuple(
-    Analysis(name, name, name, "?", f"{HERE}:{name}", "", "rows", partial=partial)
-    for name, partial in {"digests": "", "lie": "", "say": "inspector.engine.protocol:Progress"}.items()
+    Analysis(slug=name, verb=name, title=name, question="?", function=f"{HERE}:{name}", symbol="", needs="rows")
+    for name in ("digests", "lie", "say")
 )  # fmt: skip

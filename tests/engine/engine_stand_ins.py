@@ -26,8 +26,9 @@ from inspector.analyses.masked_lm.result import Mask
 from inspector.catalog import Analysis
 from inspector.engine.wire import Failure, WorkerFunctions
 from inspector.errors import CheckpointError, RequestError, WorkerError
+from inspector.progress import Show
 from inspector.store.reference import CheckpointRef
-from tests.engine.engine_attempts import attempt
+from tests.engine.engine_attempts import attempt, overdo
 
 HERE = __name__
 
@@ -101,13 +102,13 @@ def wait_for(path: Path) -> None:
         time.sleep(0.005)
 
 
-def echo(checkpoint, *, progress, value: Any = None):
+def echo(checkpoint, *, progress, value: Any = None) -> Any:
     checkpoint.uses += 1
     return {"pid": os.getpid(), "name": checkpoint.name, "uses": checkpoint.uses,
             "value": value}  # fmt: skip
 
 
-def frame(checkpoint, *, progress, rows: int):
+def frame(checkpoint, *, progress, rows: int) -> Mask:
     return Mask(
         position=rows,
         predictions=pd.DataFrame(
@@ -120,13 +121,18 @@ def frame(checkpoint, *, progress, rows: int):
     )
 
 
-def step(checkpoint, *, progress, marker: str, text: str = "half way"):
+def mistake(checkpoint, *, progress) -> Mask:
+    """Return something else than it is annotated with."""
+    return "a mask"  # pyright: ignore[reportReturnType]
+
+
+def step(checkpoint, *, progress, marker: str, text: str = "half way") -> Any:
     progress(0.5, text)
     wait_for(Path(marker))
     return "went on"
 
 
-def show_parts(checkpoint, *, progress, show, rows: list[int], marker: str):
+def show_parts(checkpoint, *, progress, show: Show[Mask], rows: list[int], marker: str) -> Mask:
     """Show partial answers of so many rows, then wait."""
     for each in rows:
         show(frame(checkpoint, progress=progress, rows=each))
@@ -135,7 +141,7 @@ def show_parts(checkpoint, *, progress, show, rows: list[int], marker: str):
     return frame(checkpoint, progress=progress, rows=sum(rows))
 
 
-def report_from_threads(checkpoint, *, progress, threads: int, times: int):
+def report_from_threads(checkpoint, *, progress, threads: int, times: int) -> Any:
     def report(number):
         for i in range(times):
             progress(None, f"{number}/{i} " + "x" * 20_000)
@@ -148,7 +154,7 @@ def report_from_threads(checkpoint, *, progress, threads: int, times: int):
     return "all told"
 
 
-def flood(checkpoint, *, progress):
+def flood(checkpoint, *, progress) -> Any:
     """Report without end, each time another text."""
     for number in count():
         progress(None, str(number))
@@ -157,11 +163,11 @@ def flood(checkpoint, *, progress):
 REFUSED = "The text has 500 tokens, but the model takes at most 64: shorten it."
 
 
-def refuse(checkpoint, *, progress):
+def refuse(checkpoint, *, progress) -> Any:
     raise RequestError(REFUSED)
 
 
-def break_down(checkpoint, *, progress):
+def break_down(checkpoint, *, progress) -> Any:
     return {}["/secret/path"]
 
 
@@ -169,11 +175,11 @@ class Panic(BaseException):
     pass
 
 
-def panic(checkpoint, *, progress):
+def panic(checkpoint, *, progress) -> Any:
     raise Panic("thread panicked")
 
 
-def grow(checkpoint, *, progress, nbytes: int, device: str = "auto"):
+def grow(checkpoint, *, progress, nbytes: int, device: str = "auto") -> Any:
     held = []
     for _ in range(nbytes // 10_000_000):
         held.append(bytearray(os.urandom(1)) * 10_000_000)
@@ -181,7 +187,7 @@ def grow(checkpoint, *, progress, nbytes: int, device: str = "auto"):
     return len(held)
 
 
-def look_through(checkpoint, *, progress, path: str, watched: str):
+def look_through(checkpoint, *, progress, path: str, watched: str) -> Any:
     """Touch every page of a mapped file, and keep them until somebody has looked."""
     from inspector.store.readers.ranges import map_range
 
@@ -193,11 +199,11 @@ def look_through(checkpoint, *, progress, path: str, watched: str):
     return found + len(pages)
 
 
-def ask_too_much(checkpoint, *, progress):
+def ask_too_much(checkpoint, *, progress) -> Any:
     return len(bytearray(2**46))
 
 
-def die(checkpoint, *, progress, number: int, marker: str = ""):
+def die(checkpoint, *, progress, number: int, marker: str = "") -> Any:
     if marker:
         progress(None, "about to die")
         wait_for(Path(marker))
@@ -207,7 +213,7 @@ def die(checkpoint, *, progress, number: int, marker: str = ""):
     time.sleep(60)
 
 
-def leave(checkpoint, *, progress):
+def leave(checkpoint, *, progress) -> Any:
     os._exit(3)
 
 
@@ -222,14 +228,14 @@ def is_socket(descriptor):
     return False
 
 
-def smuggle(checkpoint, *, progress):
+def smuggle(checkpoint, *, progress) -> Any:
     """Write a program into the pipe, as a worker does that was taken over."""
     (pipe,) = (number for number in range(3, 64) if is_socket(number))
     Connection(os.dup(pipe)).send_bytes(pickle.dumps(Smuggled()))
     time.sleep(60)
 
 
-def announce(checkpoint, *, progress, nbytes: int, asked: bool = True):
+def announce(checkpoint, *, progress, nbytes: int, asked: bool = True) -> Any:
     """Begin a message of so many bytes, now or when nobody asks any more, and send nothing of it."""
     (pipe,) = (number for number in range(3, 64) if is_socket(number))
 
@@ -244,15 +250,15 @@ def announce(checkpoint, *, progress, nbytes: int, asked: bool = True):
     return "never"
 
 
-def environment(checkpoint, *, progress):
+def environment(checkpoint, *, progress) -> Any:
     return dict(os.environ)
 
 
-def modules(checkpoint, *, progress):
+def modules(checkpoint, *, progress) -> Any:
     return sorted(sys.modules)
 
 
-def descriptors(checkpoint, *, progress):
+def descriptors(checkpoint, *, progress) -> Any:
     """What each open descriptor is; the one that lists them is gone by then."""
     found = {}
     for path in Path("/proc/self/fd").iterdir():
@@ -261,12 +267,12 @@ def descriptors(checkpoint, *, progress):
     return found
 
 
-def chatter(checkpoint, *, progress):
+def chatter(checkpoint, *, progress) -> Any:
     sys.stdout.write("to stdout\n")
     sys.stderr.write("to stderr \x1b[31mred\n")
 
 
-def note(checkpoint, *, progress, **parameters: Any):
+def note(checkpoint, *, progress, **parameters: Any) -> Any:
     (noted,) = note_many(checkpoint, [parameters], progress=progress)
     return noted
 
@@ -323,16 +329,14 @@ FUNCTIONS = WorkerFunctions(
     prepare=f"{HERE}:prepare_stand_in",
     warm_up=("colorsys", "inspector.no_such_module", "chunk", "inspector.no_last_module"),
 )
-ANALYSES = (echo, frame, step, show_parts, report_from_threads, refuse, break_down, panic, grow, look_through,
+ANALYSES = (echo, frame, mistake, step, show_parts, report_from_threads, refuse, break_down, panic, grow, look_through,
             ask_too_much, die, leave, smuggle, announce, flood, environment, modules, descriptors, chatter)  # fmt: skip
-MASK = "inspector.analyses.masked_lm.result:Mask"
-RESULTS = {"frame": MASK, "show_parts": MASK}  # the others return plain values
-PARTIALS = {"show_parts": MASK}
-CATALOG = (
-    *(Analysis(name, name, name, "?", f"{HERE}:{name}", "", "model", result=RESULTS.get(name, ""),
-               partial=PARTIALS.get(name, ""))
-      for name in (function.__name__ for function in ANALYSES)),
-    *(Analysis(name, name, name, "?", f"tests.engine.engine_attempts:{name}", "", "model")
-      for name in ("attempt", "overdo")),
-    Analysis("note", "note", "note", "?", f"{HERE}:note", "", "model", batch=f"{HERE}:note_many"),
+PLACES = {
+    **{function.__name__: HERE for function in (*ANALYSES, note)},
+    **{function.__name__: "tests.engine.engine_attempts" for function in (attempt, overdo)},
+}
+CATALOG = tuple(
+    Analysis(slug=name, verb=name, title=name, question="?", function=f"{place}:{name}", symbol="", needs="model",
+             batch=f"{HERE}:note_many" if name == "note" else None)
+    for name, place in PLACES.items()
 )  # fmt: skip

@@ -21,7 +21,7 @@ from inspector.analyses.padding.result import PaddingRow
 from inspector.analyses.plausibility.result import Plausibility
 from inspector.analyses.sharing.result import SharedMember
 from inspector.analyses.snapshots.result import Vitals
-from inspector.catalog import Analysis
+from inspector.catalog import CATALOG
 from inspector.engine.facts import COLUMNS, FIELDS, OBJECTS, Known, know, lies, refuse_lies
 from inspector.engine.local import LocalEngine
 from inspector.engine.wire import RunRequest, WorkerFunctions
@@ -230,8 +230,8 @@ def test_without_a_count_of_layers_none_is_too_many():
 
 
 def test_a_worker_that_contradicts_the_headers_is_ended(tmp_path):
-    lying = Analysis("lying", "lying", "lying", "?", f"{overview_but.__module__}:{overview_but.__name__}", "", "names",
-                     result="inspector.analyses.overview.result:Overview")  # fmt: skip
+    function = f"{overview_but.__module__}:{overview_but.__name__}"
+    lying = replace(CATALOG["overview"], verb="lying", function=function)
     settings = read_settings({"INSPECTOR_HOME": str(tmp_path / "home")})
     functions = WorkerFunctions(light=("pandas", "inspector.models.tokens", overview_but.__module__), warm_up=())
     engine = LocalEngine(settings, spare=False, catalog=(lying,), functions=functions)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from inspector.engine.wire import WorkerFunctions
-from inspector.errors import CancelledError, CheckpointError, RequestError, WorkerError
+from inspector.errors import CancelledError, CheckpointError, InspectorError, RequestError, WorkerError
 from inspector.results.checkpoint import Opened
 from inspector.store.reference import CheckpointRef
 from tests.engine.engine_harness import WAIT, A, B, C, answer, demo, eventually, held, running, start_step
@@ -120,6 +120,13 @@ def test_a_failure_is_run_again_when_it_is_asked_again(engine):
     eventually(lambda: first.status == "failed")
     assert engine.run(A, "refuse") is not first
     assert engine.job(first.id) is first
+
+
+def test_an_answer_of_another_class_than_annotated_is_named_by_its_function(engine):
+    expected = r"^tests\.engine\.engine_stand_ins:mistake returned str, but .*:mistake is annotated with Mask\.$"
+    with pytest.raises(InspectorError, match=expected):
+        answer(engine, A, "mistake")
+    assert answer(engine, A, "echo", value=1)["value"] == 1
 
 
 def test_an_unexpected_exception_is_one_sentence_and_a_traceback_in_the_log(engine, caplog):

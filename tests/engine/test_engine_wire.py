@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from inspector.catalog import CATALOG
 from inspector.encoding import DecodeError, decode, encode
 from inspector.engine.protocol import Confinement, Progress
 from inspector.engine.wire import (
@@ -27,7 +25,6 @@ from inspector.engine.wire import (
     WorkerFunctions,
     read_outcomes,
     read_progress,
-    result_class,
 )
 from inspector.errors import CheckpointError
 from inspector.results.checkpoint import Opened
@@ -72,24 +69,6 @@ def test_what_a_worker_says_comes_through(message):
 )
 def test_what_a_worker_is_asked_comes_through(message):
     assert decode(encode(message), type(message)) == message
-
-
-@pytest.mark.parametrize("verb", CATALOG)
-def test_the_catalog_names_the_class_that_each_function_returns(verb):
-    module, _, name = CATALOG[verb].function.partition(":")
-    function = getattr(import_module(module), name)
-    asked = RunRequest("ab", "", {}, result=CATALOG[verb].result)
-    assert function.__annotations__["return"] == result_class(asked).__name__
-
-
-@pytest.mark.parametrize("verb", [verb for verb, each in CATALOG.items() if each.partial])
-def test_the_catalog_names_the_class_that_each_function_shows(verb):
-    """And the function takes what shows it."""
-    module, _, name = CATALOG[verb].partial.partition(":")
-    assert getattr(import_module(module), name).__module__ == module
-    module, _, name = CATALOG[verb].function.partition(":")
-    assert "show" in getattr(import_module(module), name).__annotations__
-    assert not CATALOG[verb].batch
 
 
 @pytest.mark.parametrize(

@@ -96,14 +96,13 @@ parts.table(session.run(request).tensors, alt="The largest tensors")
 parts.elsewhere(checkpoint, request)
 '''
 LINE = """    Analysis(
-        "largest",
-        "largest",
-        "Largest",
-        "Which tensors are largest?",
-        _by("largest", "largest"),
-        "scale",
-        "names",
-        result=_of("largest", "Largest"),
+        slug="largest",
+        verb="largest",
+        title="Largest",
+        question="Which tensors are largest?",
+        function="inspector.analyses.largest.compute:largest",
+        symbol="scale",
+        needs="names",
     ),
 """
 ROW = "| Largest | Which tensors are largest? | `largest` |\n"

@@ -6,7 +6,7 @@ import pandas as pd
 
 from inspector.analyses.lens.compute_reading import Reading
 from inspector.analyses.lens.request import LensRequest
-from inspector.analyses.lens.result import Lens
+from inspector.analyses.lens.result import Lens, LensRows
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.reading.frames import by_layer, with_tokens
 from inspector.models.reading.layers import layer_names
@@ -17,7 +17,9 @@ from inspector.request import answers
 
 
 @answers(LensRequest)
-def lens(checkpoint: Checkpoint, request: LensRequest, *, progress: Progress, show: Show | None = None) -> Lens:
+def lens(
+    checkpoint: Checkpoint, request: LensRequest, *, progress: Progress, show: Show[LensRows] | None = None
+) -> Lens:
     """Ask at every layer and position which tokens the hidden state is nearest to.
 
     The true logits of an inner layer are the logit lens (nostalgebraist 2020): the head of the last

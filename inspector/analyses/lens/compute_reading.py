@@ -72,7 +72,9 @@ class Reading:
         most_rows: That it takes.
     """
 
-    def __init__(self, request: LensRequest, tokens: Tokens, show: Show | None, *, most_rows: int = MOST_ROWS) -> None:
+    def __init__(
+        self, request: LensRequest, tokens: Tokens, show: Show[LensRows] | None, *, most_rows: int = MOST_ROWS
+    ) -> None:
         self._request, self._tokens, self._show, self._most_rows = request, tokens, show, most_rows
         self._early: dict[tuple[int, ...], _Early] = {}
         self.milliseconds = 0.0  # of the pass that were spent here

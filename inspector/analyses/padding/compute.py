@@ -37,7 +37,7 @@ AVERAGING = ["sentence", "tokens", "padding", "cosine", "difference", "relative"
 
 @answers(PaddingRequest)
 def padding(
-    checkpoint: Checkpoint, request: PaddingRequest, *, progress: Progress, show: Show | None = None
+    checkpoint: Checkpoint, request: PaddingRequest, *, progress: Progress, show: Show[Padding] | None = None
 ) -> Padding:
     """Describe the padding vector and prove on this checkpoint what moves it.
 

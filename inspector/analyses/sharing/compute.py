@@ -13,17 +13,15 @@ from inspector.analyses.sharing import words_verdicts as words
 from inspector.analyses.sharing.compute_accounting import number_storages, shared_group, tensor_table
 from inspector.analyses.sharing.compute_folding import fold_rows
 from inspector.analyses.sharing.compute_verdicts import Evidence, find_groups, join_pairs, judge
-from inspector.analyses.sharing.request import SharingRequest
 from inspector.analyses.sharing.result import ReusedModule, Sharing
 from inspector.errors import RequestError
+from inspector.models import execution
 from inspector.models.build import build_model, own_class
 from inspector.models.copies import LiveCopies, StoredCopies
 from inspector.models.counting import count, count_once
-from inspector.models.execution import count_reuse, reused_modules
 from inspector.models.memory import named_tensors, overlaps
 from inspector.models.ties import FLAG, TieFlag, declared_ties, find_flag, kept_ties, possible_ties, tying_part
 from inspector.progress import Progress
-from inspector.request import answers
 from inspector.store.manifests.columns import TensorInfo
 
 if TYPE_CHECKING:
@@ -33,8 +31,7 @@ if TYPE_CHECKING:
 Inputs = Mapping[str, torch.Tensor] | tuple[torch.Tensor, ...]
 
 
-@answers(SharingRequest)
-def sharing(checkpoint: Checkpoint, request: SharingRequest, *, progress: Progress) -> Sharing:
+def sharing(checkpoint: Checkpoint, *, progress: Progress, count_reuse: bool = True) -> Sharing:
     """Audit the sharing of a checkpoint's parameters.
 
     The model is built as the class that config.json names, in the stored dtype and without its
@@ -42,6 +39,11 @@ def sharing(checkpoint: Checkpoint, request: SharingRequest, *, progress: Progre
     output and input embeddings are tied at all). Copies in the file are compared piece by piece,
     and modules are counted in a pass without weights: of a large file only candidates are read.
     While the numbers are still on their way, copies are not compared, and the answer says so.
+
+    Args:
+        checkpoint: Whose config.json names a class that can be built.
+        progress: Told what is being done.
+        count_reuse: False: for other rooms, which need no count of the modules that run more than once.
 
     Raises:
         InspectorError: If the model cannot be built.
@@ -67,9 +69,9 @@ def sharing(checkpoint: Checkpoint, request: SharingRequest, *, progress: Progre
         missing=missing,
     )
     reused, warnings = (), ()
-    if request.count_reuse:
+    if count_reuse:
         progress(None, "Counting reused modules")
-        reused, warnings = count_reuse(model, loaded=lambda: _loaded(checkpoint, type(model)))
+        reused, warnings = execution.count_reuse(model, loaded=lambda: _loaded(checkpoint, type(model)))
     said = [*checkpoint.manifest.warnings]
     if early:
         said.append(words.NOT_SEARCHED)
@@ -108,9 +110,9 @@ def find_sharing(module: nn.Module, *, inputs: Inputs | None = None) -> Sharing:
     copies = LiveCopies(tensors, parameters)
     evidence = _gather(module, tensors, held=None, aliases={}, copies=copies)
     if inputs is not None:
-        reused, warnings = tuple(reused_modules(module, inputs)), ()
+        reused, warnings = tuple(execution.reused_modules(module, inputs)), ()
     elif isinstance(module, PreTrainedModel):
-        reused, warnings = count_reuse(module)
+        reused, warnings = execution.count_reuse(module)
     else:
         reused, warnings = (), ()
     return _assemble(evidence, model_class=type(module).__name__, reused=reused, warnings=tuple(warnings))

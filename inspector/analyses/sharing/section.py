@@ -10,8 +10,8 @@ from inspector.analyses.sharing.figures import figure
 from inspector.analyses.sharing.figures_parameters import parameter_icicle
 from inspector.analyses.sharing.figures_words import group_letter
 from inspector.analyses.sharing.frames import group_table, reused_modules
-from inspector.analyses.sharing.request import SharingRequest
 from inspector.analyses.sharing.result import SharedGroup, Sharing
+from inspector.catalog import request_of
 from inspector.report.content import Block, Context, Drawn, Listed, Said, Section, Tabled
 
 
@@ -45,4 +45,4 @@ def _group(number: int, group: SharedGroup) -> str:
     return f"{group_letter(number)}, {group.verdict}: {group.reason}"
 
 
-SECTION = Section("sharing", ask=lambda _: (SharingRequest(),), show=show)
+SECTION = Section("sharing", ask=lambda _: (request_of("sharing")(),), show=show)
