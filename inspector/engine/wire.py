@@ -90,7 +90,7 @@ class RunRequest:
     result: str = "typing:Any"  # "package.module:Class" of the answer; as here: plain values
     partial: str = ""  # the same of what it shows meanwhile; empty: nothing
     needs: Needs = "model"  # of the catalog
-    early: bool = False  # likewise
+    early: bool = False  # of the catalog
 
 
 def device_of(request: OpenRequest | RunRequest) -> str:

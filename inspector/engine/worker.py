@@ -48,8 +48,8 @@ from inspector.program import lacks
 from inspector.results.checkpoint import Opened
 from inspector.store.manifests.documents import collector_paused
 
-SHORT_SECONDS = 0.05  # likewise, before what takes a moment
 QUIET_SECONDS = 1.5  # without a request, before the slow imports go on
+SHORT_SECONDS = 0.05  # without a request, before an import that takes a moment
 PROGRESS_SECONDS = 0.05  # between two progress messages of the same text
 
 
