@@ -46,15 +46,15 @@ def take_turns() -> None:
     latest: WeakValueDictionary[str, threading.Thread] = WeakValueDictionary()  # by session
     before: WeakKeyDictionary[ScriptRunner, threading.Thread | None] = WeakKeyDictionary()
 
-    def start_next(self: ScriptRunner) -> None:
-        before[self] = latest.get(self._session_id)
-        start(self)
-        if self._script_thread is not None:
-            latest[self._session_id] = self._script_thread
+    def start_next(runner: ScriptRunner) -> None:
+        before[runner] = latest.get(runner._session_id)
+        start(runner)
+        if runner._script_thread is not None:
+            latest[runner._session_id] = runner._script_thread
 
-    def run_in_turn(self: ScriptRunner) -> None:
-        if (thread := before[self]) is not None:
+    def run_in_turn(runner: ScriptRunner) -> None:
+        if (thread := before[runner]) is not None:
             thread.join(TURN_SECONDS)
-        run(self)
+        run(runner)
 
     ScriptRunner.start, ScriptRunner._run_script_thread = start_next, run_in_turn

@@ -12,7 +12,7 @@ from inspector.demo import DEMOS
 from inspector.serving.trial import Server
 from tests.browser.looking import expect_calm, expect_page, go_to, metric
 
-SLOW = 250_000  # bytes a second, of a file of 5 MB
+SLOW = 100_000  # bytes a second, of a file of 5 MB
 FILES = ("config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors")
 
 
