@@ -20,8 +20,8 @@ else:
 
     from starlette.middleware import Middleware
 
-    from inspector.engine.sandbox.confinement import missing_here
     from inspector.errors import SettingsError
+    from inspector.sandbox.confinement import missing_here
     from inspector.serving.door import Door
     from inspector.serving.headers import Headers, failure
     from inspector.serving.people import check_sign_in

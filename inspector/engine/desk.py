@@ -17,8 +17,8 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from inspector.engine.sandbox.privileges import give_to, worker_user
 from inspector.engine.wire import OpenRequest, RunRequest
+from inspector.sandbox.privileges import give_to, worker_user
 from inspector.settings import Settings
 from inspector.store.files import LOCK, below, fresh_folder, remove_file, remove_folder, share
 from inspector.store.hashing import HASHES, HashCache

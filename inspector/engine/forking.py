@@ -15,9 +15,9 @@ from contextlib import suppress
 from multiprocessing.connection import Connection, Pipe
 from typing import IO
 
-from inspector.engine.limits import GPU_NODES
 from inspector.engine.logs import follow_log
 from inspector.engine.wire import IMPORT
+from inspector.sandbox.limits import GPU_NODES
 
 # A process that has looked for a GPU cannot be forked, and macOS' libraries cannot either: there
 # each worker imports what it needs by itself.

@@ -11,8 +11,8 @@ from typing import Any
 
 from inspector.catalog import Analysis
 from inspector.encoding import encode
+from inspector.engine.outside import Outside
 from inspector.engine.protocol import Progress, Status
-from inspector.engine.sandbox.outside import Outside
 from inspector.engine.shares import asker
 from inspector.engine.wire import OpenRequest, RunRequest
 from inspector.errors import CancelledError, InspectorError, RequestError

@@ -29,14 +29,13 @@ from typing import Any
 
 import inspector
 from inspector.catalog import CATALOG, Analysis
-from inspector.engine import limits
 from inspector.engine.carrying import Carrier, Hooks
 from inspector.engine.facts import refuse_lies
 from inspector.engine.jobs import JobBook, LocalJob, keyed_request
+from inspector.engine.outside import Outside, find_outside
 from inspector.engine.pool import Pool
 from inspector.engine.process import WorkerProcess
 from inspector.engine.protocol import Ending, Progress, WorkerStatus
-from inspector.engine.sandbox.outside import Outside, find_outside
 from inspector.engine.shares import asker
 from inspector.engine.starting.compiling import Compiler
 from inspector.engine.waiting import PATIENCE_SECONDS, Waiting
@@ -57,6 +56,7 @@ from inspector.engine.wire import (
 )
 from inspector.errors import CLOSING, STOPPED, CancelledError, CheckpointError, InspectorError, WorkerError
 from inspector.results.checkpoint import Opened
+from inspector.sandbox import limits
 from inspector.settings import Settings
 from inspector.store.origins.hub import versions_folder
 from inspector.store.reference import OUTLINE, CheckpointRef

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Set
 
 from inspector.engine.jobs import LocalJob
+from inspector.engine.outside import NOTHING, Outside
 from inspector.engine.process import WorkerProcess
-from inspector.engine.sandbox.outside import NOTHING, Outside
 from inspector.engine.shares import Shares
 from inspector.engine.wire import AHEAD, NOW, WARM, OpenRequest
 from inspector.results.checkpoint import Opened

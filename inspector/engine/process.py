@@ -16,17 +16,18 @@ import psutil
 from inspector.catalog import Needs, find
 from inspector.encoding import DecodeError, decode, encode
 from inspector.engine.desk import Desk
-from inspector.engine.filling import kept_nbytes
 from inspector.engine.forking import fork_servers
 from inspector.engine.jobs import LocalJob
-from inspector.engine.limits import Usage, opening_nbytes, start_error
 from inspector.engine.logs import LOG, follow_log
-from inspector.engine.protocol import Confinement, Progress
-from inspector.engine.sandbox.environment import worker_environment
-from inspector.engine.sandbox.outside import Outside
+from inspector.engine.outside import Outside
+from inspector.engine.protocol import Progress
 from inspector.engine.wire import SAID, BatchRequest, OpenRequest, Setup, device_of
 from inspector.errors import InspectorError, WorkerError
 from inspector.results.checkpoint import Opened
+from inspector.sandbox.confinement import Confinement
+from inspector.sandbox.disk_usage import kept_nbytes
+from inspector.sandbox.environment import worker_environment
+from inspector.sandbox.limits import Usage, opening_nbytes, start_error
 from inspector.settings import MB
 from inspector.store.hashing import Ahead
 from inspector.store.manifests.documents import collector_paused

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar
 
 from inspector.results.checkpoint import Opened
+from inspector.sandbox.confinement import Confinement
 from inspector.store.reference import CheckpointRef
 
 T_co = TypeVar("T_co", covariant=True)
@@ -53,16 +54,6 @@ class Job(Protocol[T_co]):
     def cancel(self) -> None:
         """Stop the work; `result` then raises CancelledError. Finished work stays finished."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Confinement:
-    """What the sandbox of this machine enforces, as a worker reported after trying."""
-
-    network_off: bool  # it can connect to nothing; the one that downloads: once it has
-    processes_off: bool  # it can start no process, and reach no other one
-    files_off: bool  # it changes files of the store alone, and reads few others
-    missing: tuple[str, ...]  # what the platform lacks for the rest
 
 
 @dataclass(frozen=True, slots=True)

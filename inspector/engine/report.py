@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 
-from inspector.engine import limits
-from inspector.engine.limits import WATCHED
-from inspector.engine.protocol import Confinement, Engine
+from inspector.engine.protocol import Engine
 from inspector.results.limits import LimitInForce, Restriction, ServerLimits
+from inspector.sandbox import limits
+from inspector.sandbox.confinement import Confinement
+from inspector.sandbox.limits import WATCHED
 from inspector.settings import MB, Settings
 
 POLL_SECONDS = 0.05

@@ -16,9 +16,10 @@ from typing import Any
 from inspector import errors
 from inspector.catalog import Needs, find
 from inspector.encoding import DecodeError, decode, encode
-from inspector.engine.protocol import Confinement, Progress
+from inspector.engine.protocol import Progress
 from inspector.errors import InspectorError, WorkerError
 from inspector.results.checkpoint import Opened
+from inspector.sandbox.confinement import Access, Confinement
 from inspector.settings import Settings
 from inspector.store.manifests.documents import is_fingerprint
 from inspector.store.reference import CheckpointRef
@@ -62,6 +63,20 @@ class Setup:
     restrict_paths: bool
     network: bool = False  # True: it downloads, and reads no checkpoint
     outside: tuple[Path, ...] = ()  # of the store, what it may read besides
+
+    @property
+    def access(self) -> Access:
+        """What the worker keeps."""
+        functions = self.functions
+        named = (functions.open, functions.load_manifest, functions.checkpoint, *functions.modules)
+        return Access(
+            self.settings,
+            reads=self.outside,
+            whole=() if self.settings.given is None else (self.settings.given,),
+            modules=named,
+            network=self.network,
+            login=not self.restrict_paths,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,9 +23,7 @@ from typing import Any
 from inspector import errors
 from inspector.catalog import find
 from inspector.encoding import decode, encode
-from inspector.engine import limits
-from inspector.engine.protocol import Confinement, Progress
-from inspector.engine.sandbox.confinement import confine, refuse_unconfined
+from inspector.engine.protocol import Progress
 from inspector.engine.wire import (
     ASKED,
     MAX_PARTIAL,
@@ -46,6 +44,8 @@ from inspector.engine.wire import (
 )
 from inspector.program import lacks
 from inspector.results.checkpoint import Opened
+from inspector.sandbox import limits
+from inspector.sandbox.confinement import Confinement, confine, refuse_unconfined
 from inspector.store.manifests.documents import collector_paused
 
 QUIET_SECONDS = 1.5  # without a request, before the slow imports go on
@@ -97,7 +97,7 @@ class Worker:
     def _answer(self, batch: BatchRequest) -> None:
         self._shown, self._partials, self._device = ("", 0.0), 0, ""
         try:
-            refuse_unconfined(self._confinement, self._setup)
+            refuse_unconfined(self._confinement, self._setup.settings)
             requests = [decode(request, *ASKED) for request in batch.requests]
             self._device = device_of(requests[0])
             with collector_paused() if _reads_names(requests[0]) else nullcontext():
@@ -225,7 +225,7 @@ def work(descriptor: int) -> None:
     connection = Connection(descriptor)
     setup: Setup = decode(connection.recv_bytes(), Setup)
     limits.apply_limits(setup.settings)
-    confinement = confine(setup)
+    confinement = confine(setup.access)
     requests: SimpleQueue[Any] = SimpleQueue()
     listen = partial(_listen, connection, requests.put)
     threading.Thread(target=listen, name="requests", daemon=True).start()

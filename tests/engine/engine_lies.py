@@ -17,10 +17,11 @@ from typing import Any
 from inspector.analyses.overview.result import Overview
 from inspector.catalog import Analysis
 from inspector.encoding import encode
-from inspector.engine.protocol import Confinement, Progress
+from inspector.engine.protocol import Progress
 from inspector.engine.wire import Answers, Failure, Partial, Ready, Warm, WorkerFunctions
 from inspector.progress import Show
 from inspector.results.checkpoint import Opened
+from inspector.sandbox.confinement import Confinement
 from inspector.settings import Settings
 from inspector.store.hashing import HASHES, HashCache
 from inspector.store.manifests.entries import results_folder

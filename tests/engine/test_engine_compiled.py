@@ -13,8 +13,8 @@ from types import SimpleNamespace
 import pytest
 
 from inspector.catalog import CATALOG
-from inspector.engine.sandbox.environment import worker_environment
 from inspector.engine.starting.compiling import Compiler, versions_of
+from inspector.sandbox.environment import worker_environment
 from inspector.settings import read_settings
 from inspector.store.files import acquire
 from inspector.store.keeping.compiled import CODE, LIST, compiled_folder, copy_checked, is_made, put_compiled

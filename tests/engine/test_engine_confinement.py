@@ -12,11 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from inspector.engine import limits
-from inspector.engine.protocol import Confinement
-from inspector.engine.sandbox import confinement, landlock, seccomp
 from inspector.engine.wire import Setup, WorkerFunctions
 from inspector.errors import SettingsError, WorkerError
+from inspector.sandbox import confinement, landlock, limits, seccomp
+from inspector.sandbox.confinement import Confinement
 from inspector.settings import read_settings
 from inspector.store.reference import CheckpointRef
 from inspector.store.registry import new_upload
@@ -107,7 +106,7 @@ def test_a_worker_can_have_no_signal_sent_by_a_file(confined, free, tmp_path):
 
 CHANGING = """
 import ctypes, os, sys
-from inspector.engine.sandbox import seccomp
+from inspector.sandbox import seccomp
 
 path, library = sys.argv[1], ctypes.CDLL(None, use_errno=True)
 
@@ -220,7 +219,7 @@ def test_the_worker_that_downloads_makes_links_in_the_hubs_cache_alone(tmp_path)
     (tmp_path / "home").mkdir()
     (tmp_path / "cache").mkdir()
     script = (
-        "import sys; from pathlib import Path; from inspector.engine.sandbox import landlock\n"
+        "import sys; from pathlib import Path; from inspector.sandbox import landlock\n"
         "home, cache = map(Path, sys.argv[1:])\n"
         "landlock.restrict(read=[Path('/')], lists=[], write=[home], links=[cache], network=True)\n"
         "(home / 'file').write_text('x'); (cache / 'link').symlink_to(home)\n"
@@ -350,21 +349,21 @@ def test_a_machine_that_lacks_something_says_so_and_can_be_told_to_refuse(monkey
         there = nothing if lacking == "libseccomp" else dict
         monkeypatch.setattr(confinement.seccomp, name, there)
     if lacking == "libseccomp":
-        monkeypatch.setattr(confinement, "keep_to_files", lambda setup: None)
+        monkeypatch.setattr(confinement, "keep_to_files", lambda access: None)
     # The process of the tests itself is confined here: nothing of it may stay.
     monkeypatch.setattr(confinement, "drop_privileges", lambda *_, **__: None)
     monkeypatch.setattr(confinement.tempfile, "tempdir", None)
     monkeypatch.setenv(confinement.TORCH_CACHE, str(tmp_path / "torch"))
     environ = {"INSPECTOR_HOME": str(tmp_path), "INSPECTOR_CONFINEMENT": "required"}
     setup = Setup(read_settings(environ), WorkerFunctions(), True)
-    found = confinement.confine(setup)
+    found = confinement.confine(setup.access)
 
     calls = lacking != "libseccomp"
     assert found == Confinement(calls, calls, not calls, (lacking,))
     with pytest.raises(WorkerError, match=rf"cannot be sandboxed .*\({lacking} is missing\)"):
-        confinement.refuse_unconfined(found, setup)
+        confinement.refuse_unconfined(found, setup.settings)
     relaxed = Setup(read_settings({"INSPECTOR_HOME": str(tmp_path)}), WorkerFunctions(), True)
-    confinement.refuse_unconfined(found, relaxed)
+    confinement.refuse_unconfined(found, relaxed.settings)
 
 
 def test_this_system_confines(home):
@@ -410,7 +409,7 @@ def test_an_unprivileged_worker_writes_nothing_else_where_there_is_no_landlock(t
     """Being another user is a wall of its own."""
     program = (
         "import sys; from pathlib import Path\n"
-        "from inspector.engine.sandbox.privileges import drop_privileges, worker_user\n"
+        "from inspector.sandbox.privileges import drop_privileges, worker_user\n"
         "drop_privileges(worker_user('nobody'))\n"
         "Path(sys.argv[1]).read_bytes()\n"
         "try:\n    Path(sys.argv[1]).write_bytes(b'')\nexcept PermissionError:\n    print('refused')\n"

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from inspector.engine.desk import Desk
-from inspector.engine.filling import kept_nbytes
 from inspector.engine.local import LocalEngine
 from inspector.engine.wire import OpenRequest, RunRequest
+from inspector.sandbox.disk_usage import kept_nbytes
 from inspector.settings import read_settings
 from inspector.store.hashing import HASHES
 from inspector.store.keeping.arrays import ArrayCache
@@ -280,14 +280,14 @@ def test_a_closed_folder_is_removed_with_its_worker(settings):
     settings.home.mkdir()
     command = [sys.executable, "-c", program, str(settings.home)]
     if os.geteuid() == 0:  # keep the number, and lose what root may
-        command[1:3] = ["-c", "import ctypes; from inspector.engine.sandbox.privileges import drop_privileges\n"
+        command[1:3] = ["-c", "import ctypes; from inspector.sandbox.privileges import drop_privileges\n"
                         "drop_privileges(None)\n" + NO_CAPABILITIES + program]  # fmt: skip
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
 
 
 NO_CAPABILITIES = (
-    "from inspector.engine.sandbox.privileges import VERSION, _Header, _Set\n"
+    "from inspector.sandbox.privileges import VERSION, _Header, _Set\n"
     "assert ctypes.CDLL(None).capset(ctypes.byref(_Header(VERSION, 0)), (_Set * 2)()) == 0\n"
 )
 

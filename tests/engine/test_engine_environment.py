@@ -10,8 +10,7 @@ import sys
 
 import pytest
 
-from inspector.engine import limits
-from inspector.engine.sandbox import environment
+from inspector.sandbox import environment, limits
 from inspector.settings import read_settings
 
 SETTINGS = read_settings({})
@@ -106,7 +105,7 @@ def test_an_end_is_told_in_words(code, words):
 def test_the_limits_of_a_process():
     program = (
         "import resource as r\n"
-        "from inspector.engine import limits\n"
+        "from inspector.sandbox import limits\n"
         "from inspector.settings import read_settings\n"
         "limits.GPU_NODES = ()\n"
         "limits.apply_limits(read_settings({'INSPECTOR_UPLOAD_MB': '5'}))\n"

@@ -15,12 +15,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from inspector.engine import limits, logs
+from inspector.engine import logs
 from inspector.engine.forking import fork_servers
 from inspector.engine.jobs import LocalJob
 from inspector.engine.process import longest_answer
 from inspector.engine.wire import OpenRequest, RunRequest
 from inspector.errors import InspectorError, WorkerError
+from inspector.sandbox import limits
 from tests.engine.engine_harness import WAIT, A, B, answer, demo, eventually, held, running, start_step
 
 ROOT = Path(__file__).parents[2]

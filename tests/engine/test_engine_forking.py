@@ -11,9 +11,9 @@ import psutil
 import pytest
 
 from inspector.engine.forking import ForkServer, fork_servers
-from inspector.engine.sandbox.environment import worker_environment
 from inspector.engine.wire import NOW, WARM
 from inspector.errors import WorkerError
+from inspector.sandbox.environment import worker_environment
 from inspector.settings import read_settings
 from tests.engine.engine_harness import WAIT, A, B, C, answer, demo, eventually, held, running, start_step
 

@@ -13,13 +13,15 @@ import torch
 
 from inspector.catalog import CATALOG, answer
 from inspector.encoding import decode, encode
-from inspector.engine import choice, limits
+from inspector.engine import choice
 from inspector.engine.jobs import keyed_request
 from inspector.engine.protocol import Progress
-from inspector.engine.wire import SAID, Answers, BatchRequest, Confinement, Ready, Setup, Warm, WorkerFunctions
+from inspector.engine.wire import SAID, Answers, BatchRequest, Ready, Setup, Warm, WorkerFunctions
 from inspector.engine.worker import Worker
 from inspector.models import build
 from inspector.models.checkpoint import Checkpoint
+from inspector.sandbox import limits
+from inspector.sandbox.confinement import Confinement
 from inspector.settings import Settings, read_settings
 from inspector.store.opening import open_checkpoint
 from inspector.store.reference import CheckpointRef

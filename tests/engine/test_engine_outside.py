@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from inspector.engine.local import LocalEngine
-from inspector.engine.protocol import Confinement
-from inspector.engine.sandbox.outside import NOTHING, find_outside
+from inspector.engine.outside import NOTHING, find_outside
 from inspector.engine.wire import OpenRequest, RunRequest
 from inspector.errors import CheckpointError
 from inspector.results.checkpoint import Opened
+from inspector.sandbox.confinement import Confinement
 from inspector.settings import Settings, read_settings
 from inspector.store.reference import CheckpointRef
 from tests.engine.engine_attempts import DONE

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from inspector.encoding import DecodeError, decode, encode
-from inspector.engine.protocol import Confinement, Progress
+from inspector.engine.protocol import Progress
 from inspector.engine.wire import (
     MAX_TEXT,
     SAID,
@@ -28,6 +28,7 @@ from inspector.engine.wire import (
 )
 from inspector.errors import CheckpointError
 from inspector.results.checkpoint import Opened
+from inspector.sandbox.confinement import Confinement
 from inspector.settings import read_settings
 from inspector.store.reference import CheckpointRef
 

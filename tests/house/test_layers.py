@@ -35,20 +35,21 @@ ALLOWED = {
     "demo": set(),
     "store": GROUND,
     "models": GROUND | {"store"},
-    "engine": GROUND | {"store"},
+    "sandbox": GROUND | {"store"},
+    "engine": GROUND | {"store", "sandbox"},
     "plotting": {"errors", "results", "text", "names"},
     "render": GROUND,
     "browser": {"errors"},
     "batch": GROUND | {"store", "engine"},
     "report": GROUND | {"store", "engine", "plotting", "browser"},
-    "cli": GROUND | {"store", "engine", "render", "report", "batch"},
+    "cli": GROUND | {"store", "sandbox", "engine", "render", "report", "batch"},
     "api": GROUND | {"store", "models", "engine", "plotting", "report", "questions"},
     "questions": {"request", "placing", "results", "api"},  # for type checkers alone
     "__main__": {"cli"},
     "__init__": {"api", "errors"},  # for type checkers alone
     "serving": {"errors", "settings", "text", "program"},
-    "pages": GROUND | {"store", "engine", "plotting", "report", "batch", "serving"},
-    "app": GROUND | {"store", "engine", "pages", "serving"},
+    "pages": GROUND | {"store", "sandbox", "engine", "plotting", "report", "batch", "serving"},
+    "app": GROUND | {"store", "sandbox", "engine", "pages", "serving"},
 }
 # The furniture of a room, by file name, and what of the house each piece may import.
 FURNITURE = {

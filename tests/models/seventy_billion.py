@@ -37,8 +37,8 @@ def main() -> None:
     from inspector.analyses.overview.compute import overview
     from inspector.analyses.placement.compute import placement
     from inspector.analyses.sharing.compute import sharing
-    from inspector.engine import limits
     from inspector.models.checkpoint import Checkpoint
+    from inspector.sandbox import limits
     from inspector.settings import read_settings
     from inspector.store.opening import open_checkpoint
     from inspector.store.reference import CheckpointRef

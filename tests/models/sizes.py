@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from inspector.catalog import CATALOG
-from inspector.engine import limits
 from inspector.models.checkpoint import Checkpoint
+from inspector.sandbox import limits
 from inspector.settings import read_settings
 from inspector.store.opening import open_checkpoint
 from inspector.store.reference import CheckpointRef

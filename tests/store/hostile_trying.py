@@ -20,12 +20,12 @@ import pytest
 from plotly.offline import get_plotlyjs
 
 from inspector.catalog import answer
-from inspector.engine import limits
 from inspector.errors import InspectorError
 from inspector.models.checkpoint import Checkpoint
 from inspector.report.making import make_report
 from inspector.report.page import write_page
 from inspector.results.checkpoint import Opened
+from inspector.sandbox import limits
 from inspector.settings import read_settings
 from inspector.store.manifests.manifest import Manifest
 from inspector.store.opening import open_checkpoint

@@ -15,7 +15,7 @@ from inspector.encoding import decode, encode
 from inspector.engine.logs import LOG, follow_log
 from inspector.engine.process import MAX_MESSAGE, MAX_UNASKED
 from inspector.engine.ray.messages import HEARD, Leave, Lost
-from inspector.engine.sandbox.environment import worker_environment
+from inspector.sandbox.environment import worker_environment
 from inspector.settings import Settings
 
 LOST = (

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from inspector.catalog import CATALOG
 from inspector.engine.forking import fork_servers
-from inspector.engine.sandbox.environment import worker_environment
 from inspector.engine.wire import WorkerFunctions
 from inspector.errors import SettingsError
+from inspector.sandbox.environment import worker_environment
 from inspector.settings import settings
 
 

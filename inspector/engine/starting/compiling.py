@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from inspector.catalog import Analysis
-from inspector.engine.sandbox.environment import worker_environment
+from inspector.sandbox.environment import worker_environment
 from inspector.settings import Settings
 from inspector.store.files import UNFINISHED, acquire, below, remove_folder
 from inspector.store.keeping.compiled import CHECKED, compiled_folder, is_made

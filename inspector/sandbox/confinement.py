@@ -14,15 +14,15 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
 import inspector
-from inspector.engine.protocol import Confinement
-from inspector.engine.sandbox import landlock, seccomp
-from inspector.engine.sandbox.privileges import drop_privileges, worker_user
-from inspector.engine.wire import Setup
 from inspector.errors import WorkerError
+from inspector.sandbox import landlock, seccomp
+from inspector.sandbox.privileges import drop_privileges, worker_user
+from inspector.settings import Settings
 from inspector.store.keeping.compiled import CHECKED, COMPILED, OWN
 from inspector.store.origins.hub import hub_folder, hub_home
 from inspector.store.registry import TEMPORARY
@@ -41,7 +41,29 @@ PLACES_IN_ENVIRONMENT = ("CUDA_HOME", "LD_LIBRARY_PATH", "VIRTUAL_ENV", *CERTIFI
 TORCH_CACHE = "TORCHINDUCTOR_CACHE_DIR"  # torch makes this folder when it is imported
 
 
-def confine(setup: Setup) -> Confinement:
+@dataclass(frozen=True, slots=True)
+class Confinement:
+    """What the sandbox of this machine enforces, as a worker reported after trying."""
+
+    network_off: bool  # it can connect to nothing; the one that downloads: once it has
+    processes_off: bool  # it can start no process, and reach no other one
+    files_off: bool  # it changes files of the store alone, and reads few others
+    missing: tuple[str, ...]  # what the platform lacks for the rest
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What a process keeps when it gives up the rest."""
+
+    settings: Settings  # below its `home` it may write
+    reads: tuple[Path, ...] = ()  # files; of a folder, the names alone
+    whole: tuple[Path, ...] = ()  # folders that it may read with all that they hold
+    modules: tuple[str, ...] = ()  # that it imports, wherever they lie
+    network: bool = False  # True: it downloads, and reads no checkpoint
+    login: bool = False  # True: it downloads as the person who started the program
+
+
+def confine(access: Access) -> Confinement:
     """Confine the calling process, which has no second thread yet.
 
     The worker that downloads keeps the network, and reads nothing of what it fetches.
@@ -49,28 +71,28 @@ def confine(setup: Setup) -> Confinement:
     Returns:
         What is in force from now on.
     """
-    _use_own_folder(setup)
-    if setup.settings.confinement == "off":
+    _use_own_folder(access)
+    if access.settings.confinement == "off":
         return Confinement(False, False, False, ("INSPECTOR_CONFINEMENT is off",))
     if sys.platform != "linux":  # elsewhere the same numbers are other system calls
         return Confinement(False, False, False, ("Linux",))
     missing: list[str] = []
-    _try(lambda: _drop_privileges(setup), "an unprivileged user", missing)
+    _try(lambda: _drop_privileges(access), "an unprivileged user", missing)
     # Landlock first, the filter last: setting one up takes calls that the other refuses.
-    files = _try(lambda: keep_to_files(setup), "Landlock", missing)
+    files = _try(lambda: keep_to_files(access), "Landlock", missing)
     has_gpu = any(_gpus())
     processes = _try(lambda: seccomp.refuse_processes(memory_files=has_gpu), "libseccomp", missing)
-    network = setup.network or _try(seccomp.refuse_network, "libseccomp", missing)
+    network = access.network or _try(seccomp.refuse_network, "libseccomp", missing)
     return Confinement(network, processes, files, tuple(dict.fromkeys(missing)))
 
 
-def refuse_unconfined(found: Confinement, setup: Setup) -> None:
+def refuse_unconfined(found: Confinement, settings: Settings) -> None:
     """Let a worker that is not confined do nothing, where the settings ask for that.
 
     Raises:
         WorkerError: If something is missing that the settings require.
     """
-    if setup.settings.confinement == "required" and found.missing:
+    if settings.confinement == "required" and found.missing:
         raise WorkerError(
             f"Workers cannot be sandboxed on this machine ({', '.join(found.missing)} is "
             "missing), but INSPECTOR_CONFINEMENT is required: install it, or set "
@@ -97,10 +119,10 @@ def try_all() -> tuple[str, ...]:
     return tuple(dict.fromkeys(missing))
 
 
-def _drop_privileges(setup: Setup) -> None:
+def _drop_privileges(access: Access) -> None:
     gpus = (device.stat() for device in _gpus())
     groups = {found.st_gid for found in gpus if found.st_gid and found.st_mode & stat.S_IWGRP}
-    drop_privileges(worker_user(setup.settings.worker_user), groups=groups, writes=setup.network)
+    drop_privileges(worker_user(access.settings.worker_user), groups=groups, writes=access.network)
 
 
 def _try(do: Callable[[], None], needs: str, missing: list[str]) -> bool:
@@ -112,15 +134,15 @@ def _try(do: Callable[[], None], needs: str, missing: list[str]) -> bool:
     return True
 
 
-def _use_own_folder(setup: Setup) -> None:
+def _use_own_folder(access: Access) -> None:
     """Have libraries put into this worker's folder what they would keep where others find it."""
-    own = setup.settings.home
+    own = access.settings.home
     (own / TEMPORARY).mkdir(parents=True, exist_ok=True)
     tempfile.tempdir = str(own / TEMPORARY)
     os.environ |= {OWN: str(own / COMPILED), TORCH_CACHE: str(own / "torch")}
 
 
-def keep_to_files(setup: Setup) -> None:
+def keep_to_files(access: Access) -> None:
     """Leave this process only the files that it needs.
 
     Raises:
@@ -128,18 +150,18 @@ def keep_to_files(setup: Setup) -> None:
     """
     if not landlock.version():
         raise OSError
-    changed = [setup.settings.home, *_devices()]
-    folders = [path for path in setup.outside if path.is_dir()]
+    changed = [access.settings.home, *_devices()]
+    folders = [path for path in access.reads if path.is_dir()]
     landlock.restrict(
-        read=[*_readable(setup), *(path for path in setup.outside if path not in folders)],
+        read=[*_readable(access), *(path for path in access.reads if path not in folders)],
         lists=[*(Path(entry) for entry in sys.path if entry), *folders],
         write=changed,
-        links=_hub_caches() if setup.network else (),
-        network=setup.network,
+        links=_hub_caches() if access.network else (),
+        network=access.network,
     )
 
 
-def _readable(setup: Setup) -> Iterator[Path]:
+def _readable(access: Access) -> Iterator[Path]:
     yield from (Path(folder) for folder in (*SYSTEM, RESOLVER))
     yield from [PROC] if any(_gpus()) else _held_of_proc()  # a driver reads more
     yield from public(ETC)
@@ -148,17 +170,13 @@ def _readable(setup: Setup) -> Iterator[Path]:
         yield from (Path(part) for part in os.environ.get(name, "").split(os.pathsep) if part)
     # Of the folder that holds our package, only the package: settings and secrets lie beside it.
     yield from (Path(entry) for entry in sys.path if entry and "site-packages" in entry)
-    functions = setup.functions
-    own = (__name__, functions.open, functions.load_manifest, functions.checkpoint)
-    named = (*own, *functions.light, *functions.warm_up)  # a library may lie where somebody works on it
-    for package in {name.partition(".")[0] for name in named}:
+    for package in {name.partition(".")[0] for name in (__name__, *access.modules)}:  # wherever one works on it
         if spec := find_spec(package):
             yield from map(Path, spec.submodule_search_locations or filter(None, [spec.origin]))
     if checked := os.environ.get(CHECKED):
         yield Path(checked)
-    if setup.settings.given is not None:
-        yield setup.settings.given
-    if setup.network and not setup.restrict_paths:
+    yield from access.whole
+    if access.network and access.login:
         yield hub_home() / "token"  # the login of the person who started the program
 
 
