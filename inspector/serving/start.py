@@ -57,4 +57,5 @@ def take_turns() -> None:
             thread.join(TURN_SECONDS)
         run(runner)
 
-    ScriptRunner.start, ScriptRunner._run_script_thread = start_next, run_in_turn
+    ScriptRunner.start = start_next  # pyright: ignore[reportAttributeAccessIssue]
+    ScriptRunner._run_script_thread = run_in_turn  # pyright: ignore[reportAttributeAccessIssue]
