@@ -262,9 +262,9 @@ class Questions:
         """Where would the model run, and in which precision?
 
         Args:
-            task: Head to place; default: the language-model head, or else the base model alone (masked_lm,
-                causal_lm, seq2seq_lm, base, pretraining, next_sentence, sequence_classification,
-                token_classification, question_answering, multiple_choice).
+            task: Head to place; default: the language-model head, or else the base model alone; if the file has
+                neither, the class that config.json names (masked_lm, causal_lm, seq2seq_lm, base, pretraining,
+                next_sentence, sequence_classification, token_classification, question_answering, multiple_choice).
             device: Where the model runs; auto: a GPU if there is one, in whichever way the model fits; spread:
                 split across GPUs, main memory and disk; stream: one block of layers at a time, read from the files
                 (auto, cpu, cuda, mps, spread, stream).

@@ -66,6 +66,7 @@ TASKS = {
     "question_answering": (modeling_auto.MODEL_FOR_QUESTION_ANSWERING_MAPPING, "question-answering head"),
     "multiple_choice": (modeling_auto.MODEL_FOR_MULTIPLE_CHOICE_MAPPING, "multiple-choice head"),
 }
+OWN = "own"  # besides the tasks: the class that config.json names, which may be none of theirs
 MODALITIES = {"image": "images", "video": "videos"}  # transformers' word -> ours, where it is another
 LANGUAGE_TASKS = ("masked_lm", "causal_lm", "seq2seq_lm")
 WITHOUT_POOLER = (*LANGUAGE_TASKS, "base")  # tasks whose answer no pooler has a part in
@@ -128,6 +129,8 @@ def task_class(config: PreTrainedConfig, task: str) -> type[PreTrainedModel]:
 
 def find_class(config: PreTrainedConfig, task: str) -> type[PreTrainedModel] | None:
     """The class that transformers uses for a task; None where this kind of model has none."""
+    if task == OWN:
+        return own_class(config)
     architecture = str(next(iter(config.architectures or ()), ""))
     if task == "base" and architecture.endswith("EncoderModel"):  # half of a T5
         return own_class(config)
@@ -288,6 +291,7 @@ def tied_as_loaded(
         build: Builds it on the meta device.
         held: Names in the model that the file fills.
     """
+    quiet()
     with initialization.no_tie_weights():
         model = build()
     model.tie_weights(missing_keys=set(model.state_dict()).difference(held(model)), recompute_mapping=False)
@@ -340,6 +344,12 @@ def first_pass(model: PreTrainedModel, name: str) -> Iterator[None]:
         ) from error
 
 
+def needed(missing: Iterable[str], task: str) -> list[str]:
+    """Of the parameters that a file lacks, those that an answer depends on."""
+    spares = (*SPARE_MODULES, *(("pooler.",) if task in WITHOUT_POOLER else ()))
+    return sorted(name for name in missing if not any(spare in name for spare in spares))
+
+
 def require(missing: Iterable[str], *, task: str, name: str, gap: str = "") -> None:
     """Refuse to compute from a model whose file lacks weights.
 
@@ -349,10 +359,8 @@ def require(missing: Iterable[str], *, task: str, name: str, gap: str = "") -> N
     Raises:
         NotInCheckpointError: If anything but spare modules is missing.
     """
-    spares = (*SPARE_MODULES, *(("pooler.",) if task in WITHOUT_POOLER else ()))
-    lacking = sorted(m for m in missing if not any(spare in m for spare in spares))
-    if lacking:
-        what = TASKS[task][1]
+    if lacking := needed(missing, task):
+        what = TASKS[task][1] if task in TASKS else "complete model"
         raise NotInCheckpointError(
             f"{name} has no {what}: its file lacks {len(lacking)} of the tensors that this head needs, such as "
             f"{lacking[0]}, and random values would give meaningless answers.{f' {gap}' if gap else ''}"

@@ -6,8 +6,10 @@ import inspect
 
 import torch
 
+from inspector.errors import NotInCheckpointError
 from inspector.models import build
 from inspector.models.checkpoint import Checkpoint
+from inspector.models.naming import embedding_names
 from inspector.models.placing.placement import Plan, make_plan
 from inspector.models.placing.spreading import put_in_place
 from inspector.models.placing.streaming import stream_model
@@ -23,7 +25,7 @@ def plan_for(checkpoint: Checkpoint, task: str, *, device: Device = "auto", dtyp
     """Decide where the model for a task runs, by its sizes and before any weight is read.
 
     Args:
-        task: One of build.TASKS.
+        task: One of build.TASKS, or build.OWN.
         device: Where to; "auto" asks the settings, then takes the best there is.
         dtype: In which precision; "auto" likewise.
 
@@ -34,11 +36,21 @@ def plan_for(checkpoint: Checkpoint, task: str, *, device: Device = "auto", dtyp
     plans: dict[tuple[str, ...], Plan] = checkpoint.kept.setdefault("plans", {})
     key = (task, device, dtype)
     if key not in plans:
-        stored = checkpoint.embedding.dtype
-        computed = torch.bfloat16 if stored in FLOAT8 else getattr(torch, stored)
+        stored = _stored_dtype(checkpoint)
         hollow = checkpoint.hollow(build.task_class(checkpoint.config, task))
-        plans[key] = make_plan(hollow, stored=computed, settings=checkpoint.settings, device=device, dtype=dtype)
+        plans[key] = make_plan(hollow, stored=stored, settings=checkpoint.settings, device=device, dtype=dtype)
     return plans[key]
+
+
+def _stored_dtype(checkpoint: Checkpoint) -> torch.dtype:
+    """The dtype of the matrix that looks tokens up; of a class that has none, of the largest tensor."""
+    try:
+        stored = checkpoint.embedding.dtype
+    except NotInCheckpointError:
+        if checkpoint.structure is None or embedding_names(checkpoint.structure[0]):
+            raise
+        return build.stored_dtype(checkpoint.outlines)
+    return torch.bfloat16 if stored in FLOAT8 else getattr(torch, stored)
 
 
 def load(
@@ -47,7 +59,7 @@ def load(
     """Build the model for a task, once for each device and dtype.
 
     Args:
-        task: One of build.TASKS: "masked_lm", "question_answering", ..., or "base".
+        task: One of build.TASKS: "masked_lm", "question_answering", ..., or "base"; or build.OWN.
         device: Where to; "auto" asks the settings, then takes the best there is.
         dtype: In which precision; "auto" likewise.
         progress: Told what is being done, and from now on each block that a streamed model reads.

@@ -114,7 +114,7 @@ def _refuse_absent_dimensions(config: dict[str, Any], tensors: Tensors) -> None:
         size = config.get(key)
         if type(size) is int and size not in dimensions:
             # A text's own part counts for its rows, whatever is left of an earlier layout above it.
-            spare = key == "vocab_size" and (packed or not _embeds(tensors) or read_setting(config, key).level)
+            spare = key == "vocab_size" and (packed or not _embeds(tensors, config) or read_setting(config, key).level)
             if spare or (key == "vocab_size" and forgotten_resize(config, tensors)):
                 continue
             largest = max((t for t in tensors if len(t.shape) == 2), key=lambda t: t.nbytes, default=None)
@@ -139,9 +139,13 @@ def _refuse_layers(config: dict[str, Any], shown: int) -> None:
             )
 
 
-def _embeds(tensors: Tensors) -> bool:
-    """Whether a matrix may be one of tokens: wav2vec 2.0 names the size of a head that its file does not have."""
-    return any(len(tensor.shape) == 2 and EMBEDDING.search(tensor.name) for tensor in tensors)
+def _embeds(tensors: Tensors, config: Mapping[str, Any]) -> bool:
+    """Whether a matrix may be one of tokens: wav2vec 2.0 names the size of a head that its file does not have.
+
+    None is if the largest has the rows of another vocabulary: SeamlessM4T's vocoder looks up units of speech.
+    """
+    rows = [tensor.shape[0] for tensor in tensors if len(tensor.shape) == 2 and EMBEDDING.search(tensor.name)]
+    return bool(rows) and max(rows) not in [value for key, value in config.items() if VOCABULARY.fullmatch(key)]
 
 
 def _dimensions(tensors: Tensors) -> set[int]:
@@ -200,7 +204,7 @@ def _refuse_bounds(config: dict[str, Any], tensors: Tensors) -> None:
         if type(value) is not int or key in (*LAYERS, *POSITIONS, "num_labels"):
             continue
         limit = max(largest, unmeasured) if SIZE.fullmatch(key) or key in OCCURS else None
-        if VOCABULARY.fullmatch(key):
+        if VOCABULARY.fullmatch(key) or (key == "vocab_size" and value > unmeasured and not _embeds(tensors, config)):
             limit = max(largest, UNMEASURED_VOCABULARY)
         if COUNT.fullmatch(key):
             limit = max(largest, len(tensors), UNMEASURED_COUNT)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from inspector.analyses.placement.request import PlacementRequest
-from inspector.errors import InspectorError
+from inspector.errors import CheckpointError, InspectorError
 from inspector.models.loading import load, plan_for
 from inspector.progress import Progress
 from inspector.request import answers
@@ -15,6 +15,8 @@ from inspector.results.placement import DISK, Placement, Way
 from inspector.settings import Device, Dtype
 
 if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
     from inspector.models.checkpoint import Checkpoint
     from inspector.models.placing.pacing import Estimate
     from inspector.models.placing.placement import Plan
@@ -65,10 +67,32 @@ def _timed(checkpoint: Checkpoint, task: str, dtype: Dtype, progress: Progress) 
 
 
 def _task(checkpoint: Checkpoint) -> str:
-    """The head that the pages run, of an encoder and decoder the one that its own class has, else the base model."""
-    from inspector.models.build import find_class
+    """The head that the pages run, else the base model; where the file holds neither, the class that config.json names.
 
+    Of an encoder and decoder, its own class with a head goes before the base model.
+    """
+    from inspector.models.build import OWN, find_class
+
+    if checkpoint.language_heads:
+        return checkpoint.language_heads[0]
     config = checkpoint.config
-    found = find_class(config, "seq2seq_lm") if config.is_encoder_decoder else None
-    whole = found is not None and found.__name__ in (config.architectures or ())
-    return next(iter(checkpoint.language_heads), "seq2seq_lm" if whole or not find_class(config, "base") else "base")
+    whole = find_class(config, "seq2seq_lm") if config.is_encoder_decoder else None
+    if whole and whole.__name__ in (config.architectures or ()):
+        return OWN
+    base = find_class(config, "base")
+    if base is None:
+        return "seq2seq_lm" if whole else OWN
+    return "base" if _filled(checkpoint, base) else OWN
+
+
+def _filled(checkpoint: Checkpoint, base: type[PreTrainedModel]) -> bool:
+    """Whether the file has all that the base model computes with: a class may be a part of it, as a vocoder is."""
+    from inspector.models.build import needed, tied_as_loaded
+
+    try:
+        model = tied_as_loaded(lambda: checkpoint.hollow(base), lambda model: checkpoint.places(model).covered)
+    except CheckpointError:  # far too large for the file, or made from no such config
+        return False
+    named = dict(model.named_parameters(remove_duplicate=False))
+    held = {id(named[name]) for name in checkpoint.places(model).covered if name in named}
+    return not needed((name for name, parameter in named.items() if id(parameter) not in held), "base")

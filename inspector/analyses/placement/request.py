@@ -29,7 +29,10 @@ class PlacementRequest(Request):
     verb = "placement"
 
     task: str | None = option(
-        None, "Head to place; default: the language-model head, or else the base model alone", choices=TASKS
+        None,
+        "Head to place; default: the language-model head, or else the base model alone; if the file has neither, the "
+        "class that config.json names",
+        choices=TASKS,
     )
     device: Device = placing.device()
     dtype: Dtype = placing.dtype()

@@ -144,7 +144,7 @@ def stream_model(checkpoint: Checkpoint, task: str, plan: Plan, *, experts_nbyte
     """Build the model for a task with what is beside its blocks, and have these read in turn.
 
     Args:
-        task: One of build.TASKS.
+        task: One of build.TASKS, or build.OWN.
         plan: In which precision, and where it computes.
         experts_nbytes: Of a mixture's experts that are read at once; one expert at least.
 
