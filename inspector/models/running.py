@@ -20,7 +20,7 @@ from inspector.models.placing.device import release, wait
 from inspector.store.readers.levels import read_setting
 
 if TYPE_CHECKING:
-    from inspector.models.placing.streaming import Stream
+    from inspector.models.placing.stream import Stream
 
 STREAM = "the device stream, which reads a block of layers at a time"
 WAYS_ON = {"input": "a smaller dtype, a shorter text, or the CPU", "model": f"a smaller dtype, the CPU, or {STREAM}"}

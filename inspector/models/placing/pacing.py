@@ -16,7 +16,7 @@ from inspector.store.readers.levels import read_setting
 if TYPE_CHECKING:
     from inspector.models.naming import Recipe
     from inspector.models.placing.routing import Experts
-    from inspector.models.placing.streaming import Stream
+    from inspector.models.placing.stream import Stream
 
 TRIED = 2  # matrices: the first pays for what torch sets up lazily
 SAMPLE_NBYTES = 256 * MB

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -30,114 +29,13 @@ from inspector.models.naming import Recipe, embedding_names
 from inspector.models.placing.pacing import estimate, rounds
 from inspector.models.placing.placement import Plan, find_blocks, shown_size
 from inspector.models.placing.routing import AT_ONCE, Experts, find_experts, join, run_routed
+from inspector.models.placing.stream import Stream
 from inspector.models.weightless.zeroed import Zeroing
-from inspector.progress import Progress, time_left
+from inspector.progress import time_left
 from inspector.settings import MB
 
 if TYPE_CHECKING:
     from inspector.models.checkpoint import Checkpoint
-
-
-@dataclass(slots=True, eq=False)
-class Stream:
-    """Brings a model's tensors in from the files.
-
-    A tensor is known by what stands for it on the meta device: tied names have that in common.
-    """
-
-    checkpoint: Checkpoint
-    model: PreTrainedModel
-    device: torch.device
-    held: dict[str, torch.Tensor]  # name in the model -> what stands for it
-    recipes: dict[int, Recipe]  # id of what stands for a tensor -> what makes it
-    blocks: dict[str, list[str]] = field(default_factory=dict)  # those that come and go -> their tensors
-    mixtures: list[Experts] = field(default_factory=list)  # whose experts do
-    progress: Progress = field(default=lambda *_: None)
-    began: float = 0.0  # when the first block of the pass came in
-
-    def make(self, names: Iterable[str]) -> dict[int, torch.Tensor]:
-        """Read some of the model's tensors, each once; those that the files hold."""
-        return self._make(self.needed(names))
-
-    def _make(self, wanted: Sequence[Recipe]) -> dict[int, torch.Tensor]:
-        stored = self.checkpoint.read([source for recipe in wanted for source, _ in recipe.sources])
-        made: dict[int, torch.Tensor] = {}
-        for recipe in wanted:
-            found = recipe.make(self.model, stored.__getitem__, self.held[recipe.place].dtype)
-            made |= {id(self.held[name]): self._settled(name, value) for name, value in found.items()}
-        return made
-
-    def _settled(self, name: str, value: torch.Tensor) -> torch.Tensor:
-        """A tensor where the model computes, as the kind that the model has."""
-        there = value.to(self.device)
-        return nn.Parameter(there, requires_grad=False) if isinstance(self.held[name], nn.Parameter) else there
-
-    def needed(self, names: Iterable[str]) -> list[Recipe]:
-        """What makes those of some tensors that the files hold."""
-        found = (self.recipes.get(id(self.held[name])) for name in names)
-        return list({recipe.place: recipe for recipe in found if recipe}.values())
-
-    def put(self, name: str, tensor: torch.Tensor) -> None:
-        """Put a tensor into the model."""
-        path, _, attribute = name.rpartition(".")
-        module = self.model.get_submodule(path)
-        kind = module._parameters if attribute in module._parameters else module._buffers
-        kind[attribute] = tensor  # type: ignore[assignment]  # a parameter is put where one was
-
-    def come_and_go(self, block: str, names: Sequence[str], *, number: int, count: int) -> None:
-        """Have some tensors in the model only while a module of it runs."""
-
-        def enter(_: nn.Module, received: tuple[object, ...]) -> None:
-            told = f"Block {number} of {count}"
-            if number == 1:
-                self.progress(0.0, told)
-            seconds = self._left(number, count, received)
-            self.progress((number - 1) / count, told if seconds is None else f"{told}, {time_left(seconds)}")
-            made = self.make(names)
-            for name in names:
-                self.put(name, made[id(self.held[name])])
-
-        def leave(*_: object) -> None:
-            for name in names:
-                self.put(name, self.held[name])
-
-        module = self.model.get_submodule(block)
-        module.register_forward_pre_hook(enter)
-        module.register_forward_hook(leave, always_call=True)
-
-    def _left(self, number: int, count: int, received: tuple[object, ...]) -> float | None:
-        """How many seconds the blocks from one on take, by those before it; the first, by what is measured for it.
-
-        Returns:
-            None where nobody can tell, or blocks run several times in a pass.
-        """
-        if rounds(self) > 1:
-            return None
-        if number > 1:
-            return (time.monotonic() - self.began) / (number - 1) * (count - number + 1)
-        hidden = next(iter(received), None)
-        told = estimate(self, hidden.shape[:-1].numel()) if isinstance(hidden, torch.Tensor) else None
-        self.began = time.monotonic()
-        return told.seconds if told else None
-
-    def route(self, experts: Experts) -> None:
-        """Have the experts of a module in the model only while tokens are routed to them."""
-        module: Any = self.model.get_submodule(experts.path)
-
-        def put(chosen: list[int]) -> None:
-            made = self._make(list(experts.of(chosen)))
-            for name in experts.names:
-                self.put(name, made[id(self.held[name])])
-
-        def forward(hidden: torch.Tensor, index: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-            try:
-                return join(run_routed(module, experts, put, hidden, index), hidden, weights)
-            finally:
-                module.num_experts = experts.count
-                for name in experts.names:
-                    self.put(name, self.held[name])
-
-        module.forward = forward
 
 
 def stream_model(checkpoint: Checkpoint, task: str, plan: Plan, *, experts_nbytes: int = AT_ONCE) -> Stream:
@@ -182,10 +80,68 @@ def stream_model(checkpoint: Checkpoint, task: str, plan: Plan, *, experts_nbyte
     if zero:
         _set_to_zero(stream, zero)
     for number, (block, names) in enumerate(going.items(), start=1):
-        stream.come_and_go(block, names, number=number, count=len(going))
+        _come_and_go(stream, block, names, number=number, count=len(going))
     for experts in mixtures:
-        stream.route(experts)
+        _route(stream, experts)
     return stream
+
+
+def _come_and_go(stream: Stream, block: str, names: Sequence[str], *, number: int, count: int) -> None:
+    """Have some tensors in the model only while a module of it runs."""
+
+    def enter(_: nn.Module, received: tuple[object, ...]) -> None:
+        told = f"Block {number} of {count}"
+        if number == 1:
+            stream.progress(0.0, told)
+        seconds = _left(stream, number, count, received)
+        stream.progress((number - 1) / count, told if seconds is None else f"{told}, {time_left(seconds)}")
+        made = stream.make(names)
+        for name in names:
+            stream.put(name, made[id(stream.held[name])])
+
+    def leave(*_: object) -> None:
+        for name in names:
+            stream.put(name, stream.held[name])
+
+    module = stream.model.get_submodule(block)
+    module.register_forward_pre_hook(enter)
+    module.register_forward_hook(leave, always_call=True)
+
+
+def _left(stream: Stream, number: int, count: int, received: tuple[object, ...]) -> float | None:
+    """How many seconds the blocks from one on take, by those before it; the first, by what is measured for it.
+
+    Returns:
+        None where nobody can tell, or blocks run several times in a pass.
+    """
+    if rounds(stream) > 1:
+        return None
+    if number > 1:
+        return (time.monotonic() - stream.began) / (number - 1) * (count - number + 1)
+    hidden = next(iter(received), None)
+    told = estimate(stream, hidden.shape[:-1].numel()) if isinstance(hidden, torch.Tensor) else None
+    stream.began = time.monotonic()
+    return told.seconds if told else None
+
+
+def _route(stream: Stream, experts: Experts) -> None:
+    """Have the experts of a module in the model only while tokens are routed to them."""
+    module: Any = stream.model.get_submodule(experts.path)
+
+    def put(chosen: list[int]) -> None:
+        made = stream.read(list(experts.of(chosen)))
+        for name in experts.names:
+            stream.put(name, made[id(stream.held[name])])
+
+    def forward(hidden: torch.Tensor, index: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+        try:
+            return join(run_routed(module, experts, put, hidden, index), hidden, weights)
+        finally:
+            module.num_experts = experts.count
+            for name in experts.names:
+                stream.put(name, stream.held[name])
+
+    module.forward = forward
 
 
 def _settle(
