@@ -509,20 +509,16 @@ class Questions:
         )
 
     @checked_names
-    def compare(
-        self, other: str | Path | Checkpoint, align: bool = False, moved: int = 50, values: str = "all"
-    ) -> CompareAnswer:
+    def compare(self, other: str | Path | Checkpoint, moved: int = 50, values: str = "all") -> CompareAnswer:
         """What changed between two checkpoints?
 
         Args:
             other: Checkpoint to compare with.
-            align: Rotate one embedding space onto the other before comparing tokens (orthogonal Procrustes), for
-                models trained from different starts or with different widths.
             moved: Number of tokens to list, starting with those that moved furthest (between 1 and 1,000).
             values: Numbers to read: all of both checkpoints, a sample of about 1 GB of each, or none, which
                 compares only names, shapes and dtypes (all, sample, none).
         """
-        return self.ask("compare", other=other, align=align, moved=moved, values=values)
+        return self.ask("compare", other=other, moved=moved, values=values)
 
     @checked_names
     def vitals(self, tokens: tuple[str, ...] = (), k: int = 10, sample: int = 200, seed: int = 0) -> VitalsAnswer:

@@ -151,7 +151,7 @@ def flag_of(name: str, known: Option) -> str:
 
 
 def switch_of(flag: str) -> tuple[str, str]:
-    """The two flags of a bool: --align and --no-align, unless it names both."""
+    """The two flags of a bool: --hash and --no-hash, unless it names both."""
     yes, _, no = flag.partition("/")
     return yes, no or yes.replace("--", "--no-", 1)
 

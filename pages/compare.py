@@ -22,9 +22,8 @@ checkpoint = session.opened()
 parts.heading("compare", checkpoint)
 
 second = inputs.choose(checkpoint)
-align = options.ask(CompareRequest, "align")
 values = options.ask(CompareRequest, "values", segmented=True)
-request = options.make(CompareRequest, other=second.opened.fingerprint, align=align, values=values)
+request = options.make(CompareRequest, other=second.opened.fingerprint, values=values)
 first = st.empty()
 if values != "none":
     headers: Comparison | None = session.quietly(replace(request, values="none"), beside=second.opened)
@@ -93,12 +92,10 @@ if match is None:
     st.info("Tokens could not be compared: see the warning above.", icon=":material/info:")
 else:
     matched, *_ = words.describe_rows(match, names, result.tokens_moved)  # the rest is in the summary above
-    st.markdown(literal(f"{matched} {words.describe_rotation(match)}"))
+    st.markdown(literal(matched))
     if len(result.tokens_moved):
         parts.table(result.tokens_moved, precise=True, height=360, alt="Tokens whose embedding moved furthest")
         table_files.offer(result.tokens, name=f"{result.name}-{result.other_name}-tokens", label="Every matched row")
-with st.expander("Rotation: purpose and effect"):
-    st.markdown(literal(words.ROTATION))
 
 st.subheader("One sentence in both models", anchor=False)
 inputs.side_by_side(checkpoint, second)

@@ -164,12 +164,12 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
     ),
     "Two checkpoints": (
         Question(
-            "Do two models arrange the same words alike?",
-            "Rows of both vocabularies are matched by their text, and one space is rotated onto the other. With two "
-            "versions of one model, the heat map shows which layers changed.",
+            "What do two checkpoints have in common?",
+            "Tensors and ties are matched by name, and rows of both vocabularies by their text. With two versions of "
+            "one model, the heat map shows which layers changed.",
             "compare",
             BERT,
-            {"other": GPT2, "align": "true"},
+            {"other": GPT2},
         ),
     ),
     "Before you rely on it": (

@@ -162,10 +162,7 @@ def test_two_families_meet_in_their_tokens_alone(open_app: Open) -> None:
     assert "160 and 128 numbers cannot be compared" in said(app)
     ties = table(app, "tied in")
     assert ties["tied in"].tolist() == ["demo-bert", "demo-bert", "demo-gpt2"]
-    app = open_app("compare", other="demo-gpt2", align="true")
-    assert not app.exception
-    assert len(table(app, "token")) == 50
-    assert app.code[-1].value == "python -m inspector compare demo-bert demo-gpt2 --align"
+    assert app.code[-1].value == "python -m inspector compare demo-bert demo-gpt2"
 
 
 def test_a_second_checkpoint_that_is_not_there_is_one_sentence(open_app: Open) -> None:

@@ -1,4 +1,4 @@
-"""The Compare page in a real browser: choose a second checkpoint, rotate, go on to the lens."""
+"""The Compare page in a real browser: choose a second checkpoint, go on to the lens."""
 
 from __future__ import annotations
 
@@ -13,22 +13,19 @@ from tests.browser.looking import expect_calm, expect_page, follow
 def test_a_second_checkpoint_and_a_checkpoint_with_itself(page: Page, server: Server) -> None:
     page.goto(f"{server.url}/compare?checkpoint=demo-gpt2")
     expect_page(page, "compare", "demo-gpt2")
-    a_second_checkpoint_is_chosen_rotated_and_linked_on_and_the_way_back_leads_to_both(page)
+    a_second_checkpoint_is_chosen_and_linked_on_and_the_way_back_leads_to_both(page)
     the_layers_are_drawn_and_come_as_a_file(page)
 
 
-def a_second_checkpoint_is_chosen_rotated_and_linked_on_and_the_way_back_leads_to_both(page: Page) -> None:
+def a_second_checkpoint_is_chosen_and_linked_on_and_the_way_back_leads_to_both(page: Page) -> None:
     expect(page.get_by_text("What you can learn from two checkpoints")).to_be_visible()
     page.get_by_role("button", name="Compare with demo-bert").click()
     expect(page.get_by_text("Of 130 tensors: 78 added and 52 removed")).to_be_visible()
     expect(page).to_have_url(re.compile("other=demo-bert"))
     expect(page.get_by_text("128 and 160 numbers cannot be compared")).to_be_visible()
-    page.get_by_text("Rotate one embedding space onto the other first").click()
-    expect(page.get_by_text("Relative to their length, the rows differ")).to_be_visible()
-    expect(page).to_have_url(re.compile("align=true"))
     expect_calm(page)
     page.reload()
-    expect(page.get_by_text("Relative to their length, the rows differ")).to_be_visible()
+    expect(page.get_by_text("128 and 160 numbers cannot be compared")).to_be_visible()
     page.get_by_role("button", name="Vocabulary lens: the layers of both, read as tokens").click()
     expect_page(page, "lens", "demo-gpt2")
     expect(page).to_have_url(re.compile("other=demo-bert"))

@@ -325,14 +325,18 @@ def test_pretrain(answer):
 
 
 def test_compare(answer, call, tmp_path):
-    found = answer("compare", "demo-bert", "demo-gpt2", "--moved", "3", "--align")
+    found = answer("compare", "demo-bert", "demo-gpt2", "--moved", "3")
     assert all(set(row) >= {"name", "status", "cosine", "relative_change", "max_abs"} for row in found["tensors"])
     assert found["counts"] == {"added": 52, "removed": 78}
     assert len(found["tensors"]) == 130
     assert [tie["names"] for tie in found["ties_changed"] if tie["tied_in"] == "second"] == [
         ["lm_head.weight", "transformer.wte.weight"]
     ]
-    assert [set(row) >= {"token", "token_id", "distance"} for row in found["tokens_moved"]] == [True] * 3
+    assert found["tokens_moved"] == []  # rows of other widths have no distance
+    steps = ("demo-run-checkpoint-0", "demo-run-checkpoint-1000")
+    status, stdout, _ = call("compare", *steps, "--moved", "3", "--json")
+    moved = json.loads(stdout)["tokens_moved"]
+    assert [set(row) >= {"token", "token_id", "distance", "cosine"} for row in moved] == [True] * 3
     same = answer("compare", "demo-bert", "demo-bert")
     assert same["same"]
     assert same["counts"] == {"equal": 78}

@@ -35,7 +35,6 @@ def compare(
             "--previous", help="With several checkpoints, compare each with the one before it, not with the first."
         ),
     ] = False,
-    align: Annotated[bool, flagged(CompareRequest, "align")] = CompareRequest.align,
     moved: Annotated[int, flagged(CompareRequest, "moved")] = CompareRequest.moved,
     values: Annotated[str, flagged(CompareRequest, "values")] = CompareRequest.values,
     as_json: AsJson = False,
@@ -43,11 +42,11 @@ def compare(
     """What changed between two checkpoints, or between the first of several and each of the others?"""
     given = checkpoints or []
     with refusals(CompareRequest):
-        request = CompareRequest(other=given[-1] if given else "", align=align, moved=moved, values=values)
+        request = CompareRequest(other=given[-1] if given else "", moved=moved, values=values)
         entries = _pairable(seek(checkpoints, listed))
         if not _is_pair(given, listed, entries):
             pairs = _pairs(entries, previous=previous)
-            question = {"verb": request.verb, "previous": previous, "align": align, "moved": moved, "values": values}
+            question = {"verb": request.verb, "previous": previous, "moved": moved, "values": values}
             lines = ask_many(
                 [pair for pair, _ in pairs],
                 lambda engine: _asking(engine, dict(pairs), request),

@@ -52,8 +52,7 @@ def compare(checkpoint: Checkpoint, request: CompareRequest, *, progress: Progre
 
     Args:
         checkpoint: The first: before.
-        request: The fingerprint of the second (after), whether to rotate the first embedding
-            space onto its own (orthogonal Procrustes, Schönemann 1966), and whether numbers are read.
+        request: The fingerprint of the second (after), and which numbers are read.
 
     Raises:
         RequestError: If the second is no longer in the store.
@@ -192,7 +191,7 @@ def _tokens(
 ) -> tuple[VocabularyMatch | None, pd.DataFrame]:
     try:
         if request.values == "all":
-            return compare_rows(two.first, two.second, align=request.align, progress=progress)
+            return compare_rows(two.first, two.second, progress=progress)
         warnings.append(words.TOKENS[request.values])
     except InspectorError as error:
         warnings.append(words.TOKENS_NOT_COMPARED.format(error=error))

@@ -10,16 +10,14 @@ import numpy as np
 import pandas as pd
 import torch
 
-from inspector.analyses.compare.result import Alignment, VocabularyMatch
-from inspector.analyses.compare.words import describe_alignment
+from inspector.analyses.compare.result import VocabularyMatch
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.placing.threads import single_threaded
 from inspector.models.vocabulary.labels import label_rows
 from inspector.progress import Progress
 from inspector.store.readers.streams import work_ahead
 
-MANY_NUMEL = 1 << 21  # numbers of rows that are multiplied at once, in float64: 16 MB
-FEW_NUMEL = 1 << 16  # of those that are measured at once: they stay in a processor's cache
+FEW_NUMEL = 1 << 16  # numbers of rows that are measured at once, in float64: they stay in a processor's cache
 EXAMPLES = 5  # rows without a partner that are named
 COLUMNS = ("token", "token_id", "other_token_id", "kind", "distance", "relative_change", "cosine", "norm", "other_norm")
 
@@ -39,13 +37,11 @@ class Partners:
 class _Moves:
     """One number a matched row; NaN where either row holds NaN or infinity, or none can be told."""
 
-    distance: torch.Tensor  # after the rotation, if there is one
+    distance: torch.Tensor
     norm: torch.Tensor
     other_norm: torch.Tensor
     cosine: torch.Tensor
     differs: torch.Tensor  # of bool: as they are stored
-    before: float  # |A - B| / |A| over the finite rows, as they are stored
-    after: float  # after the rotation
 
 
 def match_rows(first: Checkpoint, second: Checkpoint, rows: int, other_rows: int) -> Partners:
@@ -68,19 +64,16 @@ def match_rows(first: Checkpoint, second: Checkpoint, rows: int, other_rows: int
     return Partners("token", matched, others, _without(rows, matched), _without(other_rows, others))
 
 
-def compare_rows(
-    first: Checkpoint, second: Checkpoint, *, align: bool, progress: Progress
-) -> tuple[VocabularyMatch, pd.DataFrame]:
+def compare_rows(first: Checkpoint, second: Checkpoint, *, progress: Progress) -> tuple[VocabularyMatch, pd.DataFrame]:
     """Measure how far each token's row of the input embeddings has moved.
 
     Args:
         first: One checkpoint, with an embedding matrix of floats.
-        align: True: rotate the first space onto the second before (orthogonal Procrustes,
-            Schönemann 1966, over all matched rows).
+        second: The other, likewise.
+        progress: Told what is being done.
 
     Returns:
-        The match, and results.Comparison.tokens; without an alignment, matrices of different widths
-        have no distances.
+        The match, and Comparison.tokens; matrices of different widths have no distances.
 
     Raises:
         InspectorError: If a checkpoint has no embedding matrix, or its tokenizer cannot be read.
@@ -89,13 +82,8 @@ def compare_rows(
     one, other = first.embedding_matrix(), second.embedding_matrix()
     partners = match_rows(first, second, len(one), len(other))
     labels, other_labels = label_rows(first, len(one)), label_rows(second, len(other))
-    width = max(one.shape[1], other.shape[1])
-    rotation = None
-    if align:
-        progress(None, "Rotating one space onto the other")
-        rotation = find_rotation(one, other, partners, width)
     progress(None, "Measuring how far tokens moved")
-    moves = _measure(one, other, partners, rotation, width)
+    moves = _measure(one, other, partners)
     frame = _frame(labels, partners, moves)
     finite = int((moves.norm.isfinite() & moves.other_norm.isfinite()).sum())
     match = VocabularyMatch(
@@ -114,69 +102,35 @@ def compare_rows(
         not_finite=len(frame) - finite,
         median_distance=_median(moves.distance),
         median_cosine=_median(moves.cosine),
-        alignment=_alignment(moves, width, finite) if align else None,
     )
     return match, frame
 
 
-def find_rotation(one: torch.Tensor, other: torch.Tensor, partners: Partners, width: int) -> torch.Tensor:
-    """Find the orthogonal R that makes |AR - B| smallest (Schönemann 1966): R = UVᵀ, AᵀB = USVᵀ.
-
-    Args:
-        one: The first matrix, of whose matched rows A is made.
-        width: Columns of both, the narrower filled up with zeros.
-
-    Returns:
-        R, (width, width), float64; the identity where no pair of rows is finite.
-    """
-    product = torch.zeros(width, width, dtype=torch.float64)
-    for place in _places(partners, width, MANY_NUMEL):
-        a, b = _pair(one, other, partners, place, width)
-        finite = a.isfinite().all(dim=1) & b.isfinite().all(dim=1)
-        product += a[finite].T @ b[finite]
-    if not product.any():
-        return torch.eye(width, dtype=torch.float64)
-    left, _, right = torch.linalg.svd(product)
-    return left @ right
-
-
-def _measure(
-    one: torch.Tensor, other: torch.Tensor, partners: Partners, rotation: torch.Tensor | None, width: int
-) -> _Moves:
-    comparable = rotation is not None or one.shape[1] == other.shape[1]
+def _measure(one: torch.Tensor, other: torch.Tensor, partners: Partners) -> _Moves:
+    width = max(one.shape[1], other.shape[1])
     found = torch.full((4, len(partners.rows)), math.nan, dtype=torch.float64)
     differs = torch.ones(len(partners.rows), dtype=torch.bool)
-    squares = torch.zeros(3, dtype=torch.float64)  # |A - B|², |AR - B|², |A|²
 
-    def measure(place: slice) -> tuple[slice, _Rows]:
-        return place, _measure_rows(*_pair(one, other, partners, place, width), rotation)
+    def measure(place: slice) -> tuple[slice, torch.Tensor, torch.Tensor]:
+        return place, *_measure_rows(*_pair(one, other, partners, place, width))
 
     with single_threaded():
-        for place, rows in work_ahead(_places(partners, width, FEW_NUMEL), measure):
-            found[:, place], differs[place] = rows.found, rows.differs
-            squares += rows.squares
-    if not comparable:
-        found[0], found[3] = math.nan, math.nan
-    same_width = one.shape[1] == other.shape[1]
-    before, after = ((part / squares[2]).sqrt().item() for part in squares[:2])
+        for place, numbers, unequal in work_ahead(_places(partners, width), measure):
+            found[:, place], differs[place] = numbers, unequal
     distance, norm, other_norm, cosine = found
-    return _Moves(distance, norm, other_norm, cosine, differs, before if same_width else math.nan, after)
+    if one.shape[1] != other.shape[1]:
+        distance, cosine = torch.full_like(distance, math.nan), torch.full_like(cosine, math.nan)
+    return _Moves(distance, norm, other_norm, cosine, differs)
 
 
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    """What is measured of some matched rows."""
+def _measure_rows(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Measure some matched rows.
 
-    found: torch.Tensor  # (4, rows): distance, norm, other norm, cosine; NaN where either row is not finite
-    differs: torch.Tensor  # (rows,) of bool: as they are stored
-    squares: torch.Tensor  # |A - B|², |AR - B|², |A|² over the finite rows
-
-
-def _measure_rows(a: torch.Tensor, b: torch.Tensor, rotation: torch.Tensor | None) -> _Rows:
-    turned = a if rotation is None else a @ rotation
-    distance, norm, other_norm = (torch.linalg.vector_norm(each, dim=1) for each in (turned - b, a, b))
-    plain = distance if rotation is None else torch.linalg.vector_norm(a - b, dim=1)
-    cosine = torch.linalg.vecdot(turned, b) / (norm * other_norm)
+    Returns:
+        (4, rows): distance, norm, other norm, cosine; NaN where either row is not finite. And whether they differ.
+    """
+    distance, norm, other_norm = (torch.linalg.vector_norm(each, dim=1) for each in (a - b, a, b))
+    cosine = torch.linalg.vecdot(a, b) / (norm * other_norm)
     differs = (a != b).any(dim=1)
     found = torch.stack([distance, norm, other_norm, cosine.clamp(-1, 1)])
     bad = ~(norm + other_norm).isfinite()  # or too long for their squares, which is seldom
@@ -184,12 +138,12 @@ def _measure_rows(a: torch.Tensor, b: torch.Tensor, rotation: torch.Tensor | Non
         bad = ~(a.isfinite().all(dim=1) & b.isfinite().all(dim=1))
         differs = ~((a == b) | (a.isnan() & b.isnan())).all(dim=1)
         found = found.masked_fill(bad, math.nan)
-    return _Rows(found, differs, torch.stack([each[~bad].square().sum() for each in (plain, distance, norm)]))
+    return found, differs
 
 
-def _places(partners: Partners, width: int, numel: int) -> Iterator[slice]:
+def _places(partners: Partners, width: int) -> Iterator[slice]:
     """Matched rows, as many at a time as make about so many numbers."""
-    count = max(1, numel // max(1, width))
+    count = max(1, FEW_NUMEL // max(1, width))
     for start in range(0, len(partners.rows), count):
         yield slice(start, min(start + count, len(partners.rows)))
 
@@ -216,15 +170,6 @@ def _frame(labels: pd.DataFrame, partners: Partners, moves: _Moves) -> pd.DataFr
         norm=moves.norm.numpy(),
         other_norm=moves.other_norm.numpy(),
     )[list(COLUMNS)]
-
-
-def _alignment(moves: _Moves, width: int, rows: int) -> Alignment:
-    return Alignment(
-        columns=width,
-        relative_before=moves.before,
-        relative_after=moves.after,
-        note=describe_alignment(rows, width, chance=rows < 2 * width),
-    )
 
 
 def _median(numbers: torch.Tensor) -> float:

@@ -17,12 +17,6 @@ class CompareRequest(Request):
 
     # The computation takes its fingerprint; an address and a command line, its name.
     other: str = option(help="Checkpoint to compare with", label="Second checkpoint", flag="CHECKPOINT")
-    align: bool = option(
-        False,
-        "Rotate one embedding space onto the other before comparing tokens (orthogonal Procrustes), for models "
-        "trained from different starts or with different widths",
-        label="Rotate one embedding space onto the other first",
-    )
     moved: int = option(
         50,
         "Number of tokens to list, starting with those that moved furthest",

@@ -40,17 +40,6 @@ class TieChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Alignment:
-    """The rotation that brings the first embedding rows closest to the second (Procrustes)."""
-
-    columns: int  # of the space of comparison; the narrower matrix is padded with zeros
-    # |A - B| / |A| over all matched rows, Frobenius; NaN where the widths differ
-    relative_before: float
-    relative_after: float  # |AR - B| / |A|
-    note: str  # one sentence: what it means
-
-
-@dataclass(frozen=True, slots=True)
 class VocabularyMatch:
     """How the rows of two input embedding matrices were matched, and how far they moved."""
 
@@ -69,7 +58,6 @@ class VocabularyMatch:
     not_finite: int  # matched rows that hold NaN or infinity in either: not measured
     median_distance: float  # of the measured rows; NaN where none is
     median_cosine: float
-    alignment: Alignment | None
 
 
 @dataclass(frozen=True, slots=True)

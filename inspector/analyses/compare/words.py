@@ -37,13 +37,6 @@ MEASURED = (
     "checkpoint's as the scales allow: nearly all after plain rounding, fewer if a calibration chose the values or "
     "the weights differ.",
 )
-ROTATION = (
-    "Two models trained from different starts may have the same geometry, only rotated; distances between their rows "
-    "then mean nothing. Orthogonal Procrustes (Schönemann 1966) finds the one rotation (with mirroring) that brings "
-    "all matched rows closest together, R = UVᵀ with AᵀB = USVᵀ. It keeps every length and angle, so what is left "
-    "after it is a true difference. Where the widths differ, the narrower rows are padded with zeros first. For a "
-    "fine-tuned model, leave it off: its space has not been rotated, and the rotation would hide part of the change."
-)
 SAMPLED = (
     "Only a sample of each checkpoint was read: the differences found are real, tensors that are equal in the sample "
     "may differ elsewhere, and distances are estimates."
@@ -238,18 +231,14 @@ def describe_rows(match: VocabularyMatch, names: tuple[str, str], moved: pd.Data
     if match.not_finite:
         matched += f"; {match.not_finite:,} hold NaN or infinity and are not measured"
     sentences = [f"{matched}."]
-    if match.columns != match.other_columns and match.alignment is None:
-        sentences.append(
-            f"Rows of {match.columns} and {match.other_columns} numbers cannot be compared until one space is rotated "
-            "onto the other."
-        )
+    if match.columns != match.other_columns:
+        sentences.append(f"Rows of {match.columns} and {match.other_columns} numbers cannot be compared.")
     elif not match.moved:
         sentences.append("No matched row differs.")
     elif len(moved):
         top = moved.iloc[0]
-        turned = " after the rotation" if match.alignment else ""
         sentences.append(
-            f"{match.moved:,} of them differ; furthest moved{turned}: {top['token']} (distance {top['distance']:.3g}, "
+            f"{match.moved:,} of them differ; furthest moved: {top['token']} (distance {top['distance']:.3g}, "
             f"cosine {_cosine(top['cosine'])})."
         )
     return sentences
@@ -274,26 +263,6 @@ def two_tokenizers(kinds: Sequence[str]) -> str:
         f"The tokenizers are {' and '.join(kinds)}: the same text in both vocabularies may be a word for one and a "
         "piece of words for the other."
     )
-
-
-def describe_alignment(rows: int, columns: int, *, chance: bool) -> str:
-    """Which rotation was found; `chance`: among too few rows."""
-    few = " There are too few rows for so many columns: much of the fit is chance." if chance else ""
-    return (
-        f"The rotation is the one that brings {rows:,} matched rows of {columns} columns closest together: it keeps "
-        f"every length and angle, and removes only differences that are a rotation of the space.{few}"
-    )
-
-
-def describe_rotation(match: VocabularyMatch) -> str:
-    """What rotating one space onto the other did."""
-    alignment = match.alignment
-    if alignment is None:
-        return ""
-    after = f"after the rotation by {alignment.relative_after:.1%}. {alignment.note}"
-    if match.columns == match.other_columns:
-        return f"Rows differ by {alignment.relative_before:.1%} of their length as stored, {after}"
-    return f"Relative to their length, the rows differ {after}"
 
 
 def _share(share: float) -> str:
