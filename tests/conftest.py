@@ -7,7 +7,7 @@ import json
 import os
 import re
 import shutil
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -56,17 +56,12 @@ EVERYDAY = {
 }
 ARCHITECTURE = re.compile(r"[A-Z]\w*(?:Model|For[A-Z]\w+)")
 
-# How many tests bear each marker, of all that were collected, whichever are left out then.
-MARKED = pytest.StashKey[Counter[str]]()
-
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     """Begin with the slowest files, so that no process is left with one at the end."""
-    every = list(items)
-    _mark_families(every)
+    _mark_families(items)
     yield
-    config.stash[MARKED] = Counter(name for item in every for name in {mark.name for mark in item.iter_markers()})
 
     def seconds(item: pytest.Item) -> float:
         file = item.nodeid.partition("::")[0]
