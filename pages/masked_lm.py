@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
+from inspector.analyses.masked_lm.request import PredictRequest
 from inspector.analyses.masked_lm.words import HOW
+from inspector.analyses.overview.request import OverviewRequest
 from inspector.text import literal
 from pages._masked_lm import answers as masked_answers
 from pages._masked_lm import contrast as masked_contrast
@@ -18,10 +20,10 @@ from pages._ui import inputs, parts, session
 checkpoint = session.opened()
 parts.heading("masked_lm", checkpoint)
 
-if session.run("overview").is_causal:
+if session.run(OverviewRequest()).is_causal:
     masked_plausibility.draw_causal(checkpoint)
     st.stop()
-inputs.require_head("masked_lm", verb="predict")
+inputs.require_head("masked_lm", PredictRequest(text=""))
 # Each part has its place, so that what is replaced while typing is never drawn twice.
 reading_place, editor_place, fields_place = st.container(), st.container(), st.container()
 answer_place, body, device_place = st.container(), st.container(), st.container()

@@ -9,6 +9,7 @@ from inspector.analyses.sharing.figures_parameters import parameter_icicle
 from inspector.analyses.sharing.frames import reused_modules
 from inspector.analyses.sharing.result import Sharing
 from inspector.analyses.sharing.words import REUSED, explain
+from inspector.catalog import request_of
 from inspector.text import bytes_text, literal, percent_text
 from pages._sharing import parts as sharing_parts
 from pages._sharing import what_if
@@ -16,7 +17,8 @@ from pages._ui import parts, session
 
 checkpoint = session.opened()
 parts.heading("sharing", checkpoint)
-sharing: Sharing = session.run("sharing")
+request = request_of("sharing")()
+sharing: Sharing = session.run(request)
 parts.warnings(sharing.warnings)
 
 sharing_parts.draw_answer(sharing)
@@ -81,4 +83,4 @@ parts.chart(
 st.caption(":material/ads_click: Click a module to look inside, or its parent to go back.")
 
 sharing_parts.draw_names(sharing, checkpoint)
-parts.elsewhere(checkpoint, ("sharing",))
+parts.elsewhere(checkpoint, request)

@@ -18,8 +18,8 @@ parts.heading("snapshots", checkpoint)
 run = choose(checkpoint)
 choice = inputs.ask(run)
 quantity = choice.quantity
-if quantity in inputs.VERBS:
-    answers = ask_all(run, inputs.VERBS[quantity], {})
+if quantity in inputs.VERDICTS:
+    answers = ask_all(run, inputs.VERDICTS[quantity])
     frame = tie_frame(answers) if quantity == "ties" else check_frame(answers)
     if frame.empty:
         inputs.say_nothing()
@@ -34,7 +34,7 @@ if quantity in inputs.VERBS:
         key="verdicts",
     )
 else:
-    answers = ask_all(run, choice.vitals.verb, choice.vitals.parameters())
+    answers = ask_all(run, choice.vitals)
     series = follow(answers, against=choice.series.against)
     parts.warnings(series.warnings)
     if not series.holds(quantity):

@@ -94,12 +94,10 @@ class Batch:
         try:
             opened = self._wait(self._engine.open(snapshot.reference))
             return Entry(snapshot, "done", self._ask(snapshot, opened, self._wait), opened=opened)
-        except CancelledError as error:  # by us, or by somebody who waits for the same job
-            return None if self._cancelled else _failed(snapshot, error, opened)
-        except REFUSALS as error:
-            return Entry(snapshot, "refused", error=str(error), opened=opened)
         except InspectorError as error:
-            return _failed(snapshot, error, opened)
+            if self._cancelled and isinstance(error, CancelledError):  # else somebody else stopped a job that we share
+                return None
+            return without_answer(snapshot, error, opened)
         finally:
             if opened and self._release:
                 self._engine.release(opened.fingerprint)
@@ -119,5 +117,6 @@ class Batch:
                 self._jobs.discard(job)
 
 
-def _failed(snapshot: Snapshot, error: InspectorError, opened: Opened | None) -> Entry:
-    return Entry(snapshot, "failed", error=str(error), opened=opened)
+def without_answer(snapshot: Snapshot, error: InspectorError, opened: Opened | None = None) -> Entry:
+    """What came of a checkpoint that an error stands for."""
+    return Entry(snapshot, "refused" if isinstance(error, REFUSALS) else "failed", error=str(error), opened=opened)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import threading
+from collections.abc import Iterable
 from contextvars import copy_context
 
 from inspector.batch.asking import Batch, Entry
@@ -15,14 +16,15 @@ class BatchJob:
     """Implements the engine protocol's Job; what has been answered so far is there at any time.
 
     Args:
-        count: Checkpoints in it.
+        count: Checkpoints in it, known ones included.
+        known: What came of those that were asked before.
     """
 
-    def __init__(self, batch: Batch, count: int) -> None:
+    def __init__(self, batch: Batch, count: int, *, known: Iterable[Entry] = ()) -> None:
         self.id = secrets.token_urlsafe(16)
         self._batch = batch
         self._count = count
-        self._entries: list[Entry] = []
+        self._entries = [*known]
         self._status: Status = "running"
         self._error: Exception | None = None
         self._settled = threading.Event()

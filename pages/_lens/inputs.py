@@ -6,6 +6,7 @@ import streamlit as st
 
 from inspector.analyses.ladder.request import LadderRequest
 from inspector.analyses.lens.request import LensRequest
+from inspector.analyses.overview.request import OverviewRequest
 from inspector.analyses.overview.result import Overview
 from inspector.results.checkpoint import Opened
 from pages._ui import inputs, options, session
@@ -33,5 +34,5 @@ def ladder(request: LensRequest, *, layer: int, position: int) -> LadderRequest:
 
 
 def _has_decoder() -> bool:
-    overview: Overview = session.run("overview")
+    overview: Overview = session.run(OverviewRequest())
     return bool(overview.config.get("is_encoder_decoder", overview.model_type in ENCODER_DECODERS))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from inspector.analyses.masked_lm.request import PredictRequest
+from inspector.analyses.tokenization.request import TokenizeRequest
 from inspector.analyses.tokenization.result import Tokenization
 from inspector.errors import RequestError
 from inspector.request import join_list, parse_numbers
@@ -135,7 +136,7 @@ def _clicked(checkpoint: Opened, edit: Edit | None, text: str, pieces: tuple[Pie
 
 
 def _tokenization(text: str, of: Opened | None = None) -> Tokenization | None:
-    return session.quietly("tokenize", of=of, texts=(text,)) if text.strip() else None
+    return session.quietly(TokenizeRequest(texts=(text,)), of=of) if text.strip() else None
 
 
 def _longest(text: str) -> int | None:

@@ -10,6 +10,7 @@ import streamlit as st
 from inspector.analyses.masked_lm import words
 from inspector.analyses.masked_lm.request import PredictRequest
 from inspector.analyses.masked_lm.result import Mask, Prediction
+from inspector.analyses.overview.request import OverviewRequest
 from inspector.analyses.overview.result import Overview
 from inspector.plotting.predictions import topk_bars
 from inspector.results.checkpoint import Opened
@@ -48,7 +49,7 @@ def draw(checkpoint: Opened, sentence: Sentence, request: PredictRequest, predic
     other = session.open_beside(names.get(name, name))
     if other is None:
         return
-    overview: Overview | None = session.ask("overview", of=other)
+    overview: Overview | None = session.ask(OverviewRequest(), of=other)
     if overview is None:
         return
     if overview.heads["masked_lm"] != "present":

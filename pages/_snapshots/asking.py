@@ -8,9 +8,10 @@ import pandas as pd
 import streamlit as st
 
 from inspector.analyses.snapshots import words
-from inspector.batch.asking import Batch, Entry, Wait
+from inspector.batch.asking import Batch, Entry, Wait, without_answer
 from inspector.batch.job import BatchJob
 from inspector.errors import CancelledError, InspectorError, RequestError
+from inspector.request import Request
 from inspector.results.checkpoint import Opened
 from inspector.settings import settings
 from inspector.store.origins.snapshots import Snapshot
@@ -21,7 +22,7 @@ from pages._ui import parts, session
 KEPT = 8  # runs with one question each
 
 
-def ask_all(run: Run, verb: str, parameters: dict[str, Any]) -> list[tuple[Snapshot, Any]]:
+def ask_all(run: Run, request: Request) -> list[tuple[Snapshot, Any]]:
     """Ask every snapshot the same; the page ends here where none has answered.
 
     The first is asked alone: what is wrong with the question itself is then said once.
@@ -29,9 +30,9 @@ def ask_all(run: Run, verb: str, parameters: dict[str, Any]) -> list[tuple[Snaps
     Returns:
         Snapshots with their answers, in the order of the run; those without one are named below.
     """
-    _ask_first(run.snapshots[0], verb, parameters)
-    key = (run.snapshots, verb, repr(parameters))
-    job = _job(key, verb, parameters)
+    first = _ask_first(run.snapshots[0], request)
+    key = (run.snapshots, request.verb, request)  # Streamlit hashes the fields of a request, and not its class
+    job = _job(key, first)
     entries = _wait(job, key)
     order = {snapshot: place for place, snapshot in enumerate(run.snapshots)}
     entries = sorted(entries, key=lambda entry: order[entry.snapshot])
@@ -42,11 +43,11 @@ def ask_all(run: Run, verb: str, parameters: dict[str, Any]) -> list[tuple[Snaps
     return answered
 
 
-def _ask_first(snapshot: Snapshot, verb: str, parameters: dict[str, Any]) -> None:
-    engine = session.engine()
+def _ask_first(snapshot: Snapshot, request: Request) -> Entry:
+    opened: Opened | None = None
     try:
-        opened: Opened = session.wait(engine.open(snapshot.reference), stopped_key=None)
-        session.wait(engine.run(opened.fingerprint, verb, called=(opened.name,), **parameters), stopped_key=None)
+        opened = session.wait(session.engine().open(snapshot.reference), stopped_key=None)
+        return Entry(snapshot, "done", session.wait(session.begin(request, of=opened), stopped_key=None), opened=opened)
     except RequestError as error:
         st.error(literal(error), icon=":material/error:")
         st.stop()
@@ -54,20 +55,22 @@ def _ask_first(snapshot: Snapshot, verb: str, parameters: dict[str, Any]) -> Non
         st.info("Stopped.", icon=":material/stop_circle:")
         st.button("Continue", icon=":material/play_arrow:")
         st.stop()
-    except InspectorError:  # of this snapshot alone: it is named with the others
-        return
+    except InspectorError as error:  # of this snapshot alone: it is named with the others
+        return without_answer(snapshot, error, opened)
 
 
 @st.cache_resource(max_entries=KEPT, show_spinner=False)
-def _job(key: tuple[Any, ...], _verb: str, _parameters: dict[str, Any]) -> BatchJob:
-    engine, snapshots = session.engine(), key[0]
+def _job(key: tuple[tuple[Snapshot, ...], str, Request], _first: Entry) -> BatchJob:
+    engine, (snapshots, verb, request) = session.engine(), key
 
     def ask(_: Snapshot, opened: Opened, wait: Wait) -> Any:
-        return wait(engine.run(opened.fingerprint, _verb, called=(opened.name,), **_parameters))
+        return wait(engine.run(opened.fingerprint, verb, called=(opened.name,), **request.parameters()))
 
+    if _first.opened:
+        engine.release(_first.opened.fingerprint)
     workers = max(1, settings().workers - 1)  # one is left to those who ask for little
-    batch = Batch(engine, snapshots, ask, workers=workers, release=True)
-    return BatchJob(batch, len(snapshots))
+    batch = Batch(engine, snapshots[1:], ask, workers=workers, release=True)
+    return BatchJob(batch, len(snapshots), known=[_first])
 
 
 def _wait(job: BatchJob, key: tuple[Any, ...]) -> tuple[Entry, ...]:

@@ -9,8 +9,10 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from inspector.analyses.checks.request import CheckRequest
 from inspector.analyses.snapshots import words
 from inspector.analyses.snapshots.request import SeriesRequest, VitalsRequest
+from inspector.catalog import request_of
 from inspector.program import command_line
 from inspector.serving.place import serves_others
 from inspector.store.origins.snapshots import Snapshot
@@ -18,7 +20,7 @@ from inspector.text import literal, plural
 from pages._snapshots.runs import Run
 from pages._ui import options, screenshot, session
 
-VERBS = {"ties": "sharing", "checks": "check"}
+VERDICTS = {"ties": request_of("sharing")(), "checks": CheckRequest()}  # quantity -> what asks for it
 
 
 QUANTITIES = {
@@ -54,7 +56,7 @@ def ask(run: Run) -> Choice:
             against["against"] = options.ask(SeriesRequest, "against", segmented=True)
         if quantity == "neighbours":
             given["k"] = options.ask(VitalsRequest, "k")
-        evenly = quantity not in VERBS and st.toggle(
+        evenly = quantity not in VERDICTS and st.toggle(
             "Equal distances",
             key="evenly",
             bind="query-params",
@@ -96,14 +98,14 @@ def open_one(run: Run) -> None:
 
 def elsewhere(run: Run, choice: Choice) -> None:
     """The same view for a terminal."""
-    verb = VERBS.get(choice.quantity, "vitals")
-    asked = [*choice.vitals.to_argv(), *choice.series.to_argv()] if verb == "vitals" else []
+    request = VERDICTS.get(choice.quantity, choice.vitals)
+    asked = [*choice.vitals.to_argv(), *choice.series.to_argv()] if request is choice.vitals else []
     st.caption(
         "The same view in a terminal, for a folder of snapshots (add `--json` for machine-readable output). To share "
         "this view, copy the URL."
     )
-    source = _last(run) if verb == "sharing" else _source(run)  # that verb asks one at a time
-    st.code(command_line([verb, source, *asked]), language=None, wrap_lines=True)
+    source = _last(run) if choice.quantity == "ties" else _source(run)  # that verb asks one at a time
+    st.code(command_line([request.verb, source, *asked]), language=None, wrap_lines=True)
     screenshot.offer()
 
 

@@ -38,11 +38,12 @@ def draw() -> None:
         st.stop()
     ask_as(sign_in.who())
     running.engine()  # its first worker starts while the rest is imported
-    from pages._ui import address, following, screenshot, sidebar
+    from pages._ui import address, following, once, screenshot, sidebar
 
     st.set_page_config(page_title=NAME, page_icon=str(ICON), layout="wide", menu_items={"About": ABOUT})
     page = _navigation(shown=True)
     following.begin_run(st.session_state)
+    once.begin_run(st.session_state)
     address.keep()
     sidebar.draw()
     screenshot.draw()

@@ -7,9 +7,11 @@ from collections.abc import Callable
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from inspector.analyses.overview.request import OverviewRequest
 from inspector.analyses.overview.result import Overview
 from inspector.analyses.placement.request import PlacementRequest
 from inspector.demo import examples_of
+from inspector.request import Request
 from inspector.results.checkpoint import Opened
 from inspector.results.placement import Placement
 from inspector.settings import Device, Dtype
@@ -80,7 +82,7 @@ def offer(examples: tuple[str, ...], *, on_take: Callable[[], None] | None = Non
 
 def mask_token() -> str | None:
     """The mask token of the open checkpoint."""
-    overview: Overview = session.run("overview")
+    overview: Overview = session.run(OverviewRequest())
     return overview.mask_token
 
 
@@ -96,12 +98,12 @@ def _fill_in(examples: tuple[str, ...], *, page: str, fingerprint: str) -> None:
     state["text on"], state["text of"] = page, fingerprint
 
 
-def require_head(head: str, *, verb: str) -> None:
+def require_head(head: str, request: Request) -> None:
     """End the page with the analysis' own explanation where the checkpoint lacks a head."""
-    overview: Overview = session.run("overview")
+    overview: Overview = session.run(OverviewRequest())
     if overview.heads[head] == "present":
         return
-    session.ask(verb, text="")
+    session.ask(request)
     st.markdown("**What you can do here instead**")
     for slug in ("lens", "embeddings", "sharing"):
         parts.page_link(slug)

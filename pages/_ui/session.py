@@ -1,7 +1,7 @@
 """What lives between reruns: the engine, the open checkpoint, and work under way.
 
-The only file, beside `following`, that keeps anything. Results are kept by the engine, by the checkpoint's fingerprint
-and the parameters; the address bar keeps the checkpoint and each page's inputs.
+The only file, beside `following` and `once`, that keeps anything. Results are kept by the engine, by the checkpoint's
+fingerprint and the parameters; the address bar keeps the checkpoint and each page's inputs.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import streamlit as st
 
-from inspector.catalog import CATALOG, request_of
+from inspector.catalog import CATALOG
 from inspector.engine.protocol import Job
 from inspector.errors import CancelledError, CheckpointError, InspectorError, NotInCheckpointError
 from inspector.plotting.theme import Theme, get_theme
@@ -20,7 +20,7 @@ from inspector.results.checkpoint import Opened
 from inspector.store.origins.places import NOT_COMING
 from inspector.store.reference import OUTLINE, CheckpointRef
 from inspector.text import literal
-from pages._ui import following
+from pages._ui import following, once
 from pages._ui.opening import agreeing
 from pages._ui.running import engine
 
@@ -101,102 +101,85 @@ def open_beside(reference: str) -> Opened | None:
 
 
 def ask(
-    verb: str | Request,
+    request: Request,
     *,
     of: Opened | None = None,
     beside: Opened | None = None,
     meanwhile: Callable[[Any], None] | None = None,
-    **parameters: Any,
 ) -> Any:
     """Ask the open checkpoint, or the one that is compared with it.
 
     Args:
-        verb: Names the analysis; or a request, which has the parameters.
+        request: Names the analysis, and has its parameters.
         of: Which is asked; None: the open one.
-        beside: The second checkpoint of an analysis of two.
+        beside: The second checkpoint of an analysis of two, which the request names.
         meanwhile: Draws what is known of the result while the rest is computed.
 
     Returns:
         The analysis' result, or None where the page now says why there is none.
     """
-    verb, parameters = _asked(verb, parameters)
-    checkpoint = of or opened()
-    key = (checkpoint.fingerprint, verb, beside and beside.fingerprint, repr(parameters))
-    if st.session_state.get("stopped") == key:
+    question = _question(request, of, beside)
+    if st.session_state.get("stopped") == question:
         st.info("Stopped.", icon=":material/stop_circle:")
-        st.button("Run again", key=f"again {verb}", on_click=_resume)
+        st.button("Run again", key=f"again {request.verb}", on_click=_resume)
         return None
     try:
-        job = start_job(checkpoint, verb, parameters, beside=beside)
-        following.follow(job, verb, st.session_state)
-        return wait(job, stopped_key=key, meanwhile=meanwhile)
+        job = begin(request, of=of, beside=beside)
+        following.follow(job, request.verb, st.session_state)
+        return wait(job, stopped_key=question, meanwhile=meanwhile)
     except CancelledError as error:
         st.info(literal(error), icon=":material/stop_circle:")
     except NotInCheckpointError as error:
         st.info(literal(error), icon=":material/info:")
     except InspectorError as error:
-        st.error(literal(named_field(error, request_of(verb))), icon=":material/error:")
+        st.error(literal(named_field(error, type(request))), icon=":material/error:")
     return None
 
 
-def start_job(checkpoint: Opened, verb: str, parameters: dict[str, Any], *, beside: Opened | None = None) -> Job:
-    called = (checkpoint.name,)
-    if beside is not None:
-        called, parameters = (*called, beside.name), {**parameters, "other": beside.fingerprint}
-    return engine().run(checkpoint.fingerprint, verb, called=called, **parameters)
-
-
-def _asked(verb: str | Request, parameters: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    if isinstance(verb, Request):
-        return verb.verb, verb.parameters() | parameters
-    return verb, parameters
-
-
-def run(verb: str | Request, **parameters: Any) -> Any:
+def run(request: Request, *, beside: Opened | None = None, meanwhile: Callable[[Any], None] | None = None) -> Any:
     """Ask the open checkpoint, as `ask` does, for what the whole page stands on: without it the page ends."""
-    result = ask(verb, **parameters)
+    result = ask(request, beside=beside, meanwhile=meanwhile)
     if result is None:
         st.stop()
     return result
 
 
-def peek(verb: str | Request, **parameters: Any) -> Any:
-    """Ask the open checkpoint, but wait for nothing: the work goes on while the page is drawn.
+def peek(request: Request, *, of: Opened | None = None) -> Any:
+    """Ask as `ask` does, but wait for nothing: the work goes on while the page is drawn.
 
     Returns:
         The analysis' result; None where it is not there at once, or there is none: `ask` then
         waits for it, or says why.
     """
-    verb, parameters = _asked(verb, parameters)
-    checkpoint = opened()
-    if st.session_state.get("stopped") == (checkpoint.fingerprint, verb, None, repr(parameters)):
+    if st.session_state.get("stopped") == _question(request, of):
         return None
-    return at_once(checkpoint, verb, **parameters)
-
-
-def at_once(of: Opened, verb: str, **parameters: Any) -> Any:
-    """The analysis' result for a checkpoint; None where it is not there at once, or there is none."""
     try:
-        return start_job(of, verb, parameters).result(QUICK_SECONDS)
+        return begin(request, of=of).result(QUICK_SECONDS)
     except (TimeoutError, InspectorError):
         return None
 
 
-def begin(request: Request) -> Job[Any]:
-    """Ask the open checkpoint, and wait for nothing: a page follows the job beside what it draws."""
-    return start_job(opened(), *_asked(request, {}))
-
-
-def quietly(verb: str | Request, *, of: Opened | None = None, beside: Opened | None = None, **parameters: Any) -> Any:
+def quietly(request: Request, *, of: Opened | None = None, beside: Opened | None = None) -> Any:
     """Ask for what is quick, and what the page can do without; the arguments are those of `ask`.
 
     Returns:
         The analysis' result; None where there is none, which another question explains.
     """
     try:
-        return wait(start_job(of or opened(), *_asked(verb, parameters), beside=beside), stopped_key=None)
+        return wait(begin(request, of=of, beside=beside), stopped_key=None)
     except InspectorError:
         return None
+
+
+def begin(request: Request, *, of: Opened | None = None, beside: Opened | None = None) -> Job[Any]:
+    """Have a question answered, and wait for nothing; every question of a page goes through here."""
+    return once.job_of(_question(request, of, beside), st.session_state, engine())
+
+
+def _question(request: Request, of: Opened | None, beside: Opened | None = None) -> once.PageQuestion:
+    checkpoint = of or opened()
+    called = (checkpoint.name, beside.name) if beside else (checkpoint.name,)
+    return once.PageQuestion(checkpoint.fingerprint, request, called)
 
 
 def kept(key: tuple[str, ...], make: Callable[[], T]) -> T:

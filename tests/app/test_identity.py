@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from pages._overview import identity
 from pages._ui import session
 from tests.app.looking import button, said
 from tools.bench._sparse import write_shard
@@ -74,7 +75,8 @@ def test_hashing_can_be_stopped(open_app: Open, large: Path, monkeypatch: pytest
     job = Endless()
     reference = f"path:{large}"
     app = open_app("overview", agreed=reference, checkpoint=reference)
-    monkeypatch.setattr(session, "begin", lambda _: job)
+    begin = session.begin
+    monkeypatch.setattr(session, "begin", lambda asked, **of: job if asked == identity.REQUEST else begin(asked, **of))
     button(app, "Compute the SHA-256").click().run()
     assert "Cancel" in [each.label for each in app.button]
     button(app, "Cancel").click().run()

@@ -17,6 +17,7 @@ from streamlit.testing.v1 import AppTest
 from inspector.analyses.padding import words
 from inspector.analyses.padding.request import PaddingRequest
 from inspector.demo import DEMOS
+from inspector.request import Request
 from pages._ui import session
 from tests.app.conftest import SECONDS
 from tests.app.looking import metrics, said
@@ -92,15 +93,15 @@ def test_no_sentence_is_one_sentence(open_app: Open) -> None:
 
 @pytest.mark.parametrize("answered", [False, True])
 def test_the_row_is_there_while_the_model_runs(open_app: Open, monkeypatch: pytest.MonkeyPatch, answered: bool) -> None:
-    start = session.start_job
+    begin = session.begin
 
-    def begun(checkpoint: Any, verb: str, parameters: dict[str, Any], **options: Any) -> Any:
-        if verb != "padding":
-            return start(checkpoint, verb, parameters, **options)
-        known = start(checkpoint, verb, PaddingRequest().parameters()).result(SECONDS)
-        return UnderWay([None, known], start(checkpoint, verb, parameters, **options) if answered else None)
+    def begun(request: Request, **options: Any) -> Any:
+        if not isinstance(request, PaddingRequest):
+            return begin(request, **options)
+        known = begin(PaddingRequest(), **options).result(SECONDS)
+        return UnderWay([None, known], begin(request, **options) if answered else None)
 
-    monkeypatch.setattr(session, "start_job", begun)
+    monkeypatch.setattr(session, "begin", begun)
     app = open_app("padding", checkpoint="demo-bert", text="a dog.")
     assert not app.exception
     norms = np.linalg.norm(BERT["bert.embeddings.word_embeddings.weight"], axis=1)

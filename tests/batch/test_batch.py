@@ -169,6 +169,14 @@ def entry(name: str, result: Any = None, **changes: Any) -> Entry:
     return Entry(snapshot, **({"status": "done", "result": result, "opened": opened} | changes))
 
 
+def test_what_is_known_is_not_asked_and_counts() -> None:
+    engine = StandInEngine()
+    job = BatchJob(batch(engine, "b", "c", workers=1), 3, known=[entry("a", "known")])
+    assert [each.result for each in job.result(timeout=SECONDS)] == ["known", "echo of b", "echo of c"]
+    assert engine.asked == ["b", "c"]
+    assert job.progress.text == "3 of 3 snapshots"
+
+
 def test_records_go_on_where_they_were_cut_off(tmp_path: Path) -> None:
     path = tmp_path / "results.jsonl"
     question = {"verb": "check", "tokens": ("a",)}

@@ -15,6 +15,7 @@ import streamlit as st
 from streamlit.components.v2 import component
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from inspector.analyses.overview.request import OverviewRequest
 from inspector.analyses.overview.words import in_short
 from inspector.engine.protocol import Job
 from inspector.errors import InspectorError
@@ -99,7 +100,7 @@ def draw() -> None:
     checkpoint = preview.opened() if preview else None
     if not preview or not checkpoint:
         return
-    overview = session.at_once(checkpoint, "overview")
+    overview = session.peek(OverviewRequest(), of=checkpoint)
     if overview:
         st.markdown(literal(in_short(overview)))
     now: Opened | None = st.session_state.get("opened")
