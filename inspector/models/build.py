@@ -20,6 +20,7 @@ from inspector.errors import CheckpointError, InspectorError, NotInCheckpointErr
 from inspector.models.incomplete import find_fault, no_numbers
 from inspector.models.light import light_loading
 from inspector.models.naming import find_places
+from inspector.store.configs import read_infinite
 from inspector.store.readers.levels import read_setting
 from inspector.store.sizes import COMPARE
 from inspector.text import shape_text
@@ -86,7 +87,7 @@ def build_config(config: Mapping[str, Any], name: str) -> PreTrainedConfig:
     Raises:
         CheckpointError: If this version of transformers does not know the model or a value.
     """
-    values = dict(config)
+    values = read_infinite(config)
     model_type = values.pop("model_type", None)
     if model_type not in transformers.CONFIG_MAPPING:
         raise CheckpointError(

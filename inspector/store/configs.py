@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -135,6 +135,8 @@ ESSENTIAL = frozenset(
 )
 LABELS = frozenset({"id2label", "label2id"})
 ROPE = frozenset({"rope_parameters", "rope_scaling"})
+INFINITE = {"Infinity": math.inf, "-Infinity": -math.inf}  # JSON has no such numbers
+FLOAT = "__float__"  # transformers' way to write them: an object of this key
 STACKS = "num_hidden_layers"  # of which LXMERT gives a number for each of its stacks
 PER_LAYER = "per_layer_config"  # layer's number -> what is different there
 PRECISIONS = frozenset({"auto", "bfloat16", "float16", "float32", "float64", "float8_e4m3fn", "float8_e5m2"})
@@ -251,6 +253,7 @@ def _plain(key: str, value: Any, dropped: set[str], depth: int) -> Any:
     if is_scalar(value):
         return value
     if isinstance(value, list):
+        value = _write_infinite(value)
         return value if _is_plain_list(value, levels=3) else None
     return _plain_object(key, value, dropped, depth) if isinstance(value, dict) else None
 
@@ -324,9 +327,40 @@ def _is_plain_list(values: list[Any], *, levels: int) -> bool:
     if len(values) > MAX_LIST:
         return False
     return all(
-        is_scalar(value) or (isinstance(value, list) and levels > 1 and _is_plain_list(value, levels=levels - 1))
+        is_scalar(value)
+        or _is_infinite(value)
+        or (isinstance(value, list) and levels > 1 and _is_plain_list(value, levels=levels - 1))
         for value in values
     )
+
+
+def _is_infinite(value: Any) -> bool:
+    """Whether a JSON value is a number without bounds, as transformers writes it."""
+    return isinstance(value, dict) and value.keys() == {FLOAT} and value[FLOAT] in tuple(INFINITE)
+
+
+def _write_infinite(values: list[Any]) -> list[Any]:
+    """Write the infinite numbers of a list as transformers does, which is plain JSON."""
+    written = {number: {FLOAT: name} for name, number in INFINITE.items()}
+    return [
+        _write_infinite(value)
+        if isinstance(value, list)
+        else written.get(value, value)
+        if isinstance(value, float)
+        else value
+        for value in values
+    ]
+
+
+def read_infinite(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings with the infinite numbers of their lists as numbers, as transformers reads them."""
+    return {key: _read_infinite(value) for key, value in settings.items()}
+
+
+def _read_infinite(value: Any) -> Any:
+    if isinstance(value, list):
+        return [INFINITE[each[FLOAT]] if _is_infinite(each) else _read_infinite(each) for each in value]
+    return read_infinite(value) if isinstance(value, dict) else value
 
 
 def _labels(key: str, labels: dict[str, Any]) -> dict[str, Any] | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from typing import Any
 
 import pytest
@@ -189,3 +191,35 @@ def test_a_part_of_a_larger_class_is_placed_as_its_own(open_path, tmp_path):
     assert "its own class, SeamlessM4TForTextToText: what it holds is only a part of SeamlessM4TModel." in str(
         error.value
     )
+
+
+@pytest.mark.parametrize("bare", [True, False])
+def test_a_limit_without_an_upper_end_is_kept(open_path, tmp_path, bare):
+    """Mamba-2's time steps: transformers writes infinity as an object, earlier files as a bare word."""
+    sizes: dict[str, Any] = {"vocab_size": VOCAB, "hidden_size": 32, "num_hidden_layers": 2, "num_heads": 4}
+    more: dict[str, Any] = {"head_dim": 16, "state_size": 16, "n_groups": 1, "time_step_limit": (2.0, math.inf)}
+    torch.manual_seed(0)
+    model = transformers.Mamba2ForCausalLM(transformers.Mamba2Config(**sizes | more))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.2)
+    folder = save_checkpoint(model, tmp_path / "steps")
+    said = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    assert said["time_step_limit"] == [2.0, {"__float__": "Infinity"}]
+    if bare:
+        said["time_step_limit"] = [2.0, math.inf]
+        (folder / "config.json").write_text(json.dumps(said), encoding="utf-8")
+    checkpoint = open_path(folder)
+    assert checkpoint.manifest.warnings == ()
+    assert tuple(checkpoint.config.time_step_limit) == (2.0, math.inf)
+    ids = torch.tensor([checkpoint.require_tokens().encode(TEXT).ids])
+    with torch.inference_mode():
+        logits = transformers.Mamba2ForCausalLM.from_pretrained(folder).eval()(ids, use_cache=False).logits
+    found = lens(checkpoint, progress=silent, text=TEXT, k=VOCAB, **ON_CPU)
+    cells = found.cells.query("rung == 'logits' and layer == layer.max()").sort_values(["position", "token_id"])
+    assert cells["score"].tolist() == pytest.approx(logits.flatten().tolist(), abs=1e-4)
+    del said["time_step_limit"]
+    (folder / "config.json").write_text(json.dumps(said), encoding="utf-8")
+    with torch.inference_mode():
+        other = transformers.Mamba2ForCausalLM.from_pretrained(folder).eval()(ids, use_cache=False).logits
+    assert (other - logits).abs().max() > 1e-2, "the limit does nothing"
