@@ -235,7 +235,11 @@ def _answer(
         averaging=_or_empty(averaging, AVERAGING),
         output_row=_output_row(checkpoint, vocabulary, row, measured),
         stand_in=row if stands_in else None,
-        warnings=(*not_finite_warning(vocabulary, torch.from_numpy(finite)), *measured.warnings),
+        warnings=(
+            *not_finite_warning(vocabulary, torch.from_numpy(finite)),
+            *(_other_side(checkpoint) if averaging is not None else ()),
+            *measured.warnings,
+        ),
         loaded_norm=0.0 if zeroed_by else pad and pad.norm,
         loading=loading(pad, zeroed_by) if pad and zeroed_by else "",
         row=row,
@@ -252,6 +256,12 @@ def _zeroed_by(checkpoint: Checkpoint, row: PaddingRow | None) -> str:
     from inspector.models.build import own_class
 
     return own_class(checkpoint.config).__name__
+
+
+def _other_side(checkpoint: Checkpoint) -> tuple[str, ...]:
+    """That the batch is padded on the other side than the tokenizer pads on."""
+    left = checkpoint.tokens is not None and checkpoint.tokens.padding_side == "left"
+    return (measuring.ON_THE_RIGHT,) if left else ()
 
 
 def _or_empty(frame: pd.DataFrame | None, columns: list[str]) -> pd.DataFrame:

@@ -32,6 +32,10 @@ ASKED = {
     "masked_lm": "15 % of the ordinary tokens were replaced by {mask}, and the model predicts them",
 }
 STARTED_WITH_PADDING = " The decoder starts with padding, so its look-up reads that row as well."
+ON_THE_RIGHT = (
+    "The tokenizer pads on the left, but this measurement pads on the right: with padding before a sentence, a model "
+    "may count its positions from the padding, and a causal one would predict the first token from padding."
+)
 NO_CONTROL = "The control with a fresh model was left out. {why}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from typing import Any
 
 import pytest
@@ -122,3 +123,28 @@ def test_refusals(open_model, text, sentence):
     with pytest.raises(RequestError) as error:
         padding(open_model("BertForMaskedLM"), progress=silent, text=text)
     assert str(error.value) == sentence
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_a_tokenizer_that_pads_on_the_other_side_is_mentioned(open_path, tmp_path, side):
+    folder = save_checkpoint(random_model("GPT2LMHeadModel"), tmp_path / side)
+    settings = {"tokenizer_class": "BertTokenizer", "padding_side": side}
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings), encoding="utf-8")
+    checkpoint = open_path(folder)
+    found = padding(checkpoint, progress=silent, text=TEXT, device="cpu")
+    said = [
+        warning for warning in found.warnings if "pads on the left, but this measurement pads on the right" in warning
+    ]
+    assert len(said) == (side == "left")
+    assert not padding(checkpoint, progress=silent).warnings, "nothing was padded"
+    ids, mask = batch_of(checkpoint, TEXT).ids, batch_of(checkpoint, TEXT).mask
+    model: Any = AutoModel.from_pretrained(folder).eval()
+    short = int(mask.sum(dim=1).argmin())
+    alone = ids[short : short + 1, : int(mask[short].sum())]
+    pads = torch.zeros_like(ids[:1, : ids.shape[1] - alone.shape[1]])
+    with torch.inference_mode():
+        before = model(torch.cat([pads, alone], 1), attention_mask=torch.cat([pads, torch.ones_like(alone)], 1))
+        after = model(ids, attention_mask=mask).last_hidden_state[short, : alone.shape[1]]
+        expected = model(alone).last_hidden_state[0]
+    torch.testing.assert_close(after, expected, atol=1e-5, rtol=0)
+    assert (before.last_hidden_state[0, pads.shape[1] :] - expected).abs().max() > 1e-2, "positions do not move"
