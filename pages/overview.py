@@ -7,7 +7,7 @@ import streamlit as st
 
 from inspector.analyses.overview.request import OverviewRequest
 from inspector.analyses.overview.result import Overview
-from inspector.analyses.overview.words import HEADS, details
+from inspector.analyses.overview.words import HEADS, IN_MEMORY, PARAMETERS, details
 from inspector.names import find_rows
 from inspector.text import bytes_text
 from pages._overview import identity
@@ -20,21 +20,12 @@ parts.warnings(overview.warnings)
 st.page_link("pages/tour.py", label="New to this? Start with the questions", icon=":material/help:")
 
 with st.container(horizontal=True, key="facts"):
-    parts.count(
-        "Parameters",
-        overview.unique_parameters,
-        explanation="Counts every number once, even if it is tied; quantized weights count as dequantized.",
-    )
+    parts.count("Parameters", overview.unique_parameters, explanation=PARAMETERS)
     parts.count("Layers", overview.layers)
     parts.count("Hidden size", overview.d_model)
     parts.count("Vocabulary rows", overview.vocab_rows)
     st.metric("On disk", bytes_text(overview.nbytes_on_disk), help="All files together.")
-    st.metric(
-        "In memory",
-        bytes_text(overview.nbytes_in_memory),
-        help="The weights as stored, counting tied ones once. A model that runs takes more if its quantized weights "
-        "are dequantized.",
-    )
+    st.metric("In memory", bytes_text(overview.nbytes_in_memory), help=IN_MEMORY)
 
 left, right = st.columns([3, 2], gap="large")
 with left:

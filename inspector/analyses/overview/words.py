@@ -31,6 +31,14 @@ MANY_ROWS = (
     "The embedding matrix has {more:,} more rows than the tokenizer has ids ({rows:,} versus {ids:,}): no text can "
     "reach them."
 )
+PARAMETERS = (
+    "Counts every number once, even under two names; quantized weights count as dequantized. A matrix that the files "
+    "store twice may count twice: Parameter sharing compares such copies and counts what a loaded model has."
+)
+IN_MEMORY = (
+    "The weights as stored: bytes under two names count once, copies count each. A model that runs takes more if its "
+    "quantized weights are dequantized."
+)
 
 
 def details(overview: Overview) -> dict[str, str]:

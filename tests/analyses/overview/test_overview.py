@@ -7,10 +7,13 @@ import json
 
 import pytest
 import torch
+import transformers
 from safetensors.torch import load_file, save_file
 from transformers import T5ForConditionalGeneration
 
 from inspector.analyses.overview.compute import overview
+from inspector.analyses.overview.words import PARAMETERS
+from inspector.analyses.sharing.compute import sharing
 from inspector.report.provenance import content_fingerprint
 from tests.conftest import silent
 from tests.families import random_model, save_checkpoint
@@ -123,3 +126,22 @@ def test_what_a_class_ties_and_the_file_holds_twice_is_counted_as_a_loader_ties_
     found = overview(open_path(folder), progress=silent)
     assert found.unique_parameters == loaded.num_parameters()
     assert found.listed_parameters == sum(each.numel() for _, each in loaded.named_parameters(remove_duplicate=False))
+
+
+@pytest.mark.parametrize("equal", [True, False])
+def test_copies_of_a_tied_matrix_count_as_the_page_says(tmp_path, open_path, equal):
+    """Overview counts what the files store; Parameter sharing counts what transformers' model has."""
+    folder = save_checkpoint(random_model("OPTForCausalLM"), tmp_path / "twice")
+    state = load_file(folder / "model.safetensors")
+    matrix = state["model.decoder.embed_tokens.weight"]
+    state["lm_head.weight"] = matrix.clone() if equal else matrix + 1
+    save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
+    loaded = transformers.OPTForCausalLM.from_pretrained(folder).num_parameters()
+    stored = sum(tensor.numel() for tensor in state.values())
+    assert loaded == stored - (matrix.numel() if equal else 0)
+    checkpoint = open_path(folder)
+    found = overview(checkpoint, progress=silent)
+    assert found.unique_parameters == stored
+    assert found.nbytes_in_memory == 4 * stored
+    assert sharing(checkpoint, progress=silent).unique_parameters == loaded
+    assert "A matrix that the files store twice may count twice: Parameter sharing" in PARAMETERS
