@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from inspector.errors import CheckpointError, InspectorError, NotInCheckpointError
-from inspector.models.families import FAMILIES, Family, heads_present, in_file, modern
+from inspector.models.families import FAMILIES, Family, heads_present, in_file, longest_text, modern
 from inspector.models.quantized.companions import Unread
 from inspector.models.quantized.formats import FLOAT8
 from inspector.models.quantized.layout import (
@@ -628,15 +628,16 @@ class Checkpoint:
         )
 
     def _longest(self, *, decoder: bool) -> int | None:
+        with suppress(LookupError):
+            return longest_text(self.config_values, self.family)
         from inspector.models.build import own_class
-        from inspector.models.weightless.lengths import longest_text
+        from inspector.models.weightless.lengths import longest_run
 
-        stated = self.stated_positions  # and a missing config.json is told
         try:
             model_class = own_class(self.config)
-            return longest_text(lambda: self.hollow(model_class), decoder=decoder)
+            return longest_run(lambda: self.hollow(model_class), decoder=decoder)
         except (InspectorError, LookupError):
-            return stated
+            return self.stated_positions
 
 
 def _is_vocabulary(name: str) -> bool:

@@ -24,6 +24,30 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class Positions:
+    """How a family counts the positions of a text."""
+
+    stated: str = "max_position_embeddings"  # config key of how many rows its tables have; "": nothing bounds a text
+    first: int | str = 0  # row of the first token, where rows before it count; or the config key of the row before it
+
+    def longest(self, config: Mapping[str, Any]) -> int | None:
+        """How many tokens of a text are read; None: any number.
+
+        Raises:
+            LookupError: If config.json leaves one of these numbers to the class.
+        """
+        if not self.stated:
+            return None
+        rows, first = config.get(self.stated), self.first
+        if isinstance(first, str):
+            before = config.get(first)
+            first = before + 1 if type(before) is int else -1
+        if type(rows) is not int or not 0 <= first < rows:
+            raise LookupError(self.stated)
+        return rows - first
+
+
+@dataclass(frozen=True, slots=True)
 class Family:
     """Names of one model family, full names as in the class with the language-model head."""
 
@@ -39,16 +63,29 @@ class Family:
     scaled: str | None = None  # config key: if set, times d_model ** -0.5 before the unembedding
     softcap: str | None = None  # config key: logits = cap * tanh(logits / cap)
     seq2seq_lm: bool = False  # encoder and decoder: the lens reads the decoder
+    positions: Positions | None = None  # None: its class tells how long a text may be
 
 
 GELU = "gelu()"  # no attribute of the model: the head calls transformers' function
+UNBOUNDED = Positions("")  # rotary, or relative
+TABLE = Positions()
+AFTER_PADDING = Positions(first="pad_token_id")
 
 
 def _linear(name: str) -> tuple[str, str]:
     return (f"{name}.weight", f"{name}.bias")
 
 
-def _encoder(base: str, dense: str, activation: str, norm: str, output: str, *, bias: str = "") -> Family:
+def _encoder(
+    base: str,
+    dense: str,
+    activation: str,
+    norm: str,
+    output: str,
+    *,
+    bias: str = "",
+    positions: Positions | None = TABLE,
+) -> Family:
     """An encoder whose head is dense, activation, LayerNorm and output; its bias may be stored under another name."""
     embedding = f"{base}.embeddings.word_embeddings.weight"
     return Family(
@@ -60,17 +97,19 @@ def _encoder(base: str, dense: str, activation: str, norm: str, output: str, *, 
         steps=(Step("dense", dense), Step("activation", activation), Step("LayerNorm", norm)),
         unembedding=f"{output}.weight",
         bias=f"{output}.bias",
+        positions=positions,
     )
 
 
-def _bert(base: str) -> Family:
+def _bert(base: str, positions: Positions | None = TABLE) -> Family:
     head = "cls.predictions"
     dense, activation, norm = (f"{head}.transform.{step}" for step in ("dense", "transform_act_fn", "LayerNorm"))
-    return _encoder(base, dense, activation, norm, f"{head}.decoder", bias=f"{head}.bias")
+    return _encoder(base, dense, activation, norm, f"{head}.decoder", bias=f"{head}.bias", positions=positions)
 
 
-def _roberta(base: str) -> Family:
-    return _encoder(base, "lm_head.dense", GELU, "lm_head.layer_norm", "lm_head.decoder", bias="lm_head.bias")
+def _roberta(base: str, positions: Positions = AFTER_PADDING) -> Family:
+    steps = "lm_head.dense", GELU, "lm_head.layer_norm", "lm_head.decoder"
+    return _encoder(base, *steps, bias="lm_head.bias", positions=positions)
 
 
 def _decoder(
@@ -81,6 +120,7 @@ def _decoder(
     tied: bool = False,
     softcap: str | None = None,
     after: tuple[Step, ...] = (),
+    positions: Positions = UNBOUNDED,
 ) -> Family:
     return Family(
         base,
@@ -92,6 +132,7 @@ def _decoder(
         unembedding="lm_head.weight",
         bias="lm_head.bias",
         softcap=softcap,
+        positions=positions,
     )
 
 
@@ -107,6 +148,7 @@ def _t5(scaled: str = "scale_decoder_outputs") -> Family:
         steps=(Step("final norm", "decoder.final_layer_norm", inside=True),),
         unembedding="lm_head.weight",
         scaled=scaled,
+        positions=UNBOUNDED,
     )
 
 
@@ -125,16 +167,17 @@ def _bart(*, norm: bool = False, infills: bool = False) -> Family:
         steps=last if norm else (),
         unembedding="lm_head.weight",
         bias="final_logits_bias",
+        positions=TABLE,
     )
 
 
 FAMILIES: Mapping[str, Family] = {
     "bert": _bert("bert"),
-    "deberta-v2": _bert("deberta"),
+    "deberta-v2": _bert("deberta", positions=None),  # a setting decides
     "roberta": _roberta("roberta"),
     "xlm-roberta": _roberta("roberta"),
     "camembert": _roberta("roberta"),
-    "mpnet": _roberta("mpnet"),
+    "mpnet": _roberta("mpnet", Positions(first=2)),  # whatever its padding id
     "distilbert": _encoder("distilbert", "vocab_transform", "activation", "vocab_layer_norm", "vocab_projector"),
     "albert": _encoder(
         "albert",
@@ -151,7 +194,7 @@ FAMILIES: Mapping[str, Family] = {
         "generator_predictions.LayerNorm",
         "generator_lm_head",
     ),
-    "gpt2": _decoder("transformer", "wte.weight", "ln_f", tied=True),
+    "gpt2": _decoder("transformer", "wte.weight", "ln_f", tied=True, positions=Positions("n_positions")),
     "gpt_neox": _decoder("gpt_neox", "embed_in.weight", "final_layer_norm"),
     "opt": _decoder(
         "model",
@@ -159,6 +202,7 @@ FAMILIES: Mapping[str, Family] = {
         "decoder.final_layer_norm",
         tied=True,
         after=(Step("projection", "model.decoder.project_out", inside=True),),
+        positions=TABLE,
     ),
     "llama": _decoder("model", "embed_tokens.weight", "norm"),
     "mistral": _decoder("model", "embed_tokens.weight", "norm"),
@@ -240,6 +284,19 @@ def declares_tie(config: Mapping[str, Any], family: Family | None) -> bool:
     """Whether config.json at its top, or else the family's config class, ties input and output embeddings."""
     default = family.tied_by_default if family else True
     return bool(stated(config, "tie_word_embeddings").get("", default))
+
+
+def longest_text(config: Mapping[str, Any], family: Family | None) -> int | None:
+    """How many tokens of a text the class of config.json reads, where the table knows; None: any number.
+
+    Raises:
+        LookupError: If only the class knows.
+    """
+    kind = re.sub("[-_]", "", str(config.get("model_type")))
+    others = [name for name in config.get("architectures") or () if not str(name).lower().startswith(kind)]
+    if family is None or family.positions is None or others:
+        raise LookupError(kind)
+    return family.positions.longest(config)
 
 
 def heads_present(config: Mapping[str, Any], names: Collection[str], family: Family) -> dict[str, str]:

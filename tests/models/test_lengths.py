@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -14,7 +16,9 @@ from inspector.analyses.plausibility.compute import plausibility
 from inspector.analyses.tokenization.compute import tokenize
 from inspector.errors import RequestError
 from inspector.models.build import hollow_model
-from inspector.models.weightless.lengths import longest_text
+from inspector.models.families import FAMILIES as TABLE
+from inspector.models.families import longest_text
+from inspector.models.weightless.lengths import longest_run
 from tests.conftest import silent
 from tests.families import (
     BART,
@@ -35,6 +39,13 @@ FEW, MANY = 8, 300
 # This config's rotary part is of another size than its heads: it runs no text at all.
 FAMILIES = set(MODELS | UNLISTED | UNLISTED_MASKED | RENAMED | WITHOUT_HEAD) - {"DeepseekV3ForCausalLM"}
 TWO_STACKS = set(ENCODER_DECODER) - {"T5EncoderModel"}
+# Classes of the table's families, and what makes one run.
+RUNS = {"DeepseekV3ForCausalLM": {"head_dim": 8}}
+LISTED = sorted(
+    name
+    for name in FAMILIES | TWO_STACKS | RUNS.keys()
+    if (family := TABLE.get(getattr(transformers, name).config_class.model_type)) and family.positions
+)
 PADDED = ENCODER | {"pad_token_id": 1}
 GPT = {"vocab_size": VOCAB, "n_positions": 64, "n_embd": 32, "n_layer": 2, "n_head": 2}
 LED = {name: value for name, value in BART.items() if name != "max_position_embeddings"} | {
@@ -79,6 +90,19 @@ CHANGED: dict[str, tuple[str, dict[str, Any], int | None]] = {
     "several ends": ("LlamaForCausalLM", {"eos_token_id": [1, 2]}, None),
     "short": ("BertForMaskedLM", {"max_position_embeddings": 4}, 4),
 }
+# config.json of a RoBERTa, but for what the table needs of it
+ROBERTA = {
+    "model_type": "roberta",
+    "architectures": ["RobertaModel"],
+    "max_position_embeddings": 514,
+    "pad_token_id": 1,
+}
+UNKNOWN: dict[str, dict[str, Any]] = {
+    "no number of positions": {**ROBERTA, "max_position_embeddings": None},
+    "no padding id": {**ROBERTA, "pad_token_id": None},
+    "a padding id past them": {**ROBERTA, "pad_token_id": 514},
+    "another family's class": {**ROBERTA, "architectures": ["BertModel"]},
+}
 
 
 def built(architecture: str, values: dict[str, Any]) -> PreTrainedModel:
@@ -114,6 +138,45 @@ def test_the_class_reads_that_many_and_no_more(open_model, architecture):
     assert is_the_longest(random_model(architecture), open_model(architecture).positions)
 
 
+@pytest.mark.parametrize("architecture", LISTED)
+def test_where_the_table_tells_the_class_tells_the_same(open_model, architecture):
+    checkpoint = open_model(architecture, **RUNS.get(architecture, {}))
+    model_class = getattr(transformers, architecture)
+    for decoder in {False, architecture in ENCODER_DECODER and architecture != "T5EncoderModel"}:
+        told = longest_run(lambda: checkpoint.hollow(model_class), decoder=decoder)
+        assert longest_text(checkpoint.config_values, checkpoint.family) == told
+
+
+def test_the_table_tells_of_all_families_but_one():
+    assert [name for name, family in TABLE.items() if family.positions is None] == ["deberta-v2"]
+
+
+@pytest.mark.parametrize("case", UNKNOWN)
+def test_only_the_class_knows_what_config_json_leaves_to_it(case):
+    with pytest.raises(LookupError):
+        longest_text(UNKNOWN[case], TABLE["roberta"])
+
+
+def test_a_tokenizer_of_a_family_of_the_table_is_asked_without_torch(tmp_path):
+    code = (
+        "import sys\n"
+        "from inspector.analyses.tokenization.compute import tokenize\n"
+        "from inspector.models.checkpoint import Checkpoint\n"
+        "from inspector.settings import read_settings\n"
+        "from inspector.store.opening import open_checkpoint\n"
+        "from inspector.store.reference import find_reference\n"
+        f"settings = read_settings({{'INSPECTOR_HOME': {str(tmp_path)!r}}})\n"
+        "def silent(*_): pass\n"
+        "for name in ('demo-bert', 'demo-gpt2'):\n"
+        "    found = find_reference(name)\n"
+        "    manifest, _ = open_checkpoint(found, settings=settings, progress=silent, restrict_paths=False)\n"
+        "    asked = tokenize(Checkpoint(manifest, settings=settings), texts=('a dog',), progress=silent)\n"
+        "    print(asked.longest, 'torch' in sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "128 False\n128 False\n", done.stderr
+
+
 @pytest.mark.parametrize("architecture", sorted(TWO_STACKS))
 def test_so_do_both_of_two_stacks(open_model, architecture):
     checkpoint, model = open_model(architecture), random_model(architecture)
@@ -125,7 +188,7 @@ def test_so_do_both_of_two_stacks(open_model, architecture):
 def test_other_ways_to_count_positions(architecture):
     values, longest = OTHERS[architecture]
     model = built(architecture, values)
-    assert longest_text(lambda: hollow_model(type(model), model.config)) == longest
+    assert longest_run(lambda: hollow_model(type(model), model.config)) == longest
     assert is_the_longest(model, longest)
 
 
@@ -143,7 +206,7 @@ def test_the_stacks_may_differ():
     def build() -> PreTrainedModel:
         return hollow_model(type(model), model.config)
 
-    assert (longest_text(build), longest_text(build, decoder=True)) == (128, 64)
+    assert (longest_run(build), longest_run(build, decoder=True)) == (128, 64)
     assert is_the_longest(model, 128)
     assert is_the_longest(model, 64, decoder=True)
 
@@ -154,7 +217,7 @@ def test_the_last_position_that_serves_for_all_beyond_is_no_position():
     asked: list[list[int]] = []
     table = model.get_submodule("tapas.embeddings.position_embeddings")
     table.register_forward_pre_hook(lambda _, given: asked.append(given[0].flatten().tolist()))
-    longest = longest_text(lambda: hollow_model(type(model), model.config))
+    longest = longest_run(lambda: hollow_model(type(model), model.config))
     assert longest == 64
     assert runs(model, longest)
     assert runs(model, longest + 1)

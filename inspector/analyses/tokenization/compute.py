@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from importlib.util import find_spec
 from typing import Any
 
 import pandas as pd
@@ -17,12 +16,11 @@ from inspector.errors import InspectorError, RequestError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.tokens import PROBES, Tokens
 from inspector.models.vocabulary.library import SPECIAL_ROLES
-from inspector.program import how_to_add
+from inspector.program import how_to_add, lacks
 from inspector.progress import Progress
 from inspector.request import answers
 
 PARTS = {0: "first", 1: "second"}
-CAN_ASK = find_spec("torch") is not None  # how long a text a class reads, it tells itself
 
 
 @answers(TokenizeRequest)
@@ -40,11 +38,11 @@ def tokenize(checkpoint: Checkpoint, request: TokenizeRequest, *, progress: Prog
     tokens = checkpoint.require_tokens()
     pairs = [request.pair if request.pair.strip() else None, *[None] * (len(wanted) - 1)]
     encodings = [tokens.encoding(text, other) for text, other in zip(wanted, pairs, strict=True)]
-    longest, longest_said = _longest(checkpoint)
+    longest, longest_said, notes = _longest(checkpoint, max(len(encoding.ids) for encoding in encodings))
     warnings = [
         *tokens.how_read,
         *filter(None, [tokens.difference(*wanted, *filter(None, pairs)) or tokens.difference(*PROBES)]),
-        *_warnings(checkpoint, tokens, encodings, longest, longest_said),
+        *_warnings(checkpoint, tokens, encodings, notes),
     ]
     tokens.pad(encodings)
     return Tokenization(
@@ -115,14 +113,26 @@ def _sequence(number: int, encoding: Encoding, tokens: Tokens) -> dict[str, Any]
     }
 
 
-def _longest(checkpoint: Checkpoint) -> tuple[int | None, str]:
-    """How many tokens of a text are read, and what says so if not the model's positions."""
-    asked = checkpoint.manifest.config is not None and CAN_ASK
-    positions = checkpoint.positions if asked else None
+def _longest(checkpoint: Checkpoint, most: int) -> tuple[int | None, str, list[str]]:
+    """How many tokens of a text are read, what says so if not the model's positions, and notes on one of `most`."""
+    positions, notes = _positions(checkpoint, most) if checkpoint.manifest.config is not None else (None, [])
     pipeline = checkpoint.pipeline
     if pipeline and pipeline.longest and pipeline.longest < (positions or math.inf):
-        return pipeline.longest, pipeline.longest_said
-    return positions, ""
+        longest, said = pipeline.longest, pipeline.longest_said
+        return longest, said, [words.cut(most, longest, said)] if most > longest else []
+    if positions is not None and most > positions:
+        notes = [words.too_long(checkpoint.name, most, positions), *notes]
+    return positions, "", notes
+
+
+def _positions(checkpoint: Checkpoint, most: int) -> tuple[int | None, list[str]]:
+    """The model's positions, which some classes alone know, and notes on a text of so many tokens."""
+    try:
+        return checkpoint.positions, [*checkpoint.length_notes(most)]
+    except ModuleNotFoundError as error:
+        if lacks(error):
+            return None, [words.NO_CLASS.format(how=how_to_add("models"))]
+        raise
 
 
 def _past_rows(checkpoint: Checkpoint, tokens: Tokens) -> str:
@@ -132,17 +142,11 @@ def _past_rows(checkpoint: Checkpoint, tokens: Tokens) -> str:
         return ""
 
 
-def _warnings(
-    checkpoint: Checkpoint, tokens: Tokens, encodings: Sequence[Encoding], longest: int | None, said: str
-) -> list[str]:
+def _warnings(checkpoint: Checkpoint, tokens: Tokens, encodings: Sequence[Encoding], notes: Sequence[str]) -> list[str]:
     found = [past] if (past := _past_rows(checkpoint, tokens)) else []
-    most = max(len(encoding.ids) for encoding in encodings)
-    if longest is not None and most > longest:
-        found.append(words.cut(most, longest, said) if said else words.too_long(checkpoint.name, most, longest))
+    found += notes
     if checkpoint.pipeline and checkpoint.pipeline.lowers:
         found.append(words.LOWERED)
-    if checkpoint.manifest.config is not None and not said:
-        found += checkpoint.length_notes(most) if CAN_ASK else [words.NO_CLASS.format(how=how_to_add("models"))]
     uneven = len({len(encoding.ids) for encoding in encodings}) > 1
     if uneven and tokens.role("pad")[1] is None:
         found.append(words.NO_PADDING.format(name=checkpoint.name))

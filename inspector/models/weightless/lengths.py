@@ -146,7 +146,7 @@ def _looked_up(operation: str, args: Sequence[Any]) -> Iterator[tuple[torch.Tens
         yield args[table], 0 if operation == "aten::embedding" else args[1], args[index]
 
 
-def longest_text(build: Callable[[], PreTrainedModel], *, decoder: bool = False) -> int | None:
+def longest_run(build: Callable[[], PreTrainedModel], *, decoder: bool = False) -> int | None:
     """Find how many tokens a class reads: with one more it fails.
 
     Args:
