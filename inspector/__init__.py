@@ -4,6 +4,8 @@ For notebooks and scripts, `inspector.open("demo-bert")` and `inspector.wrap(mod
 a checkpoint with a method for each analysis, such as `.lens("the capital of [MASK].", k=5)`.
 """
 
+from __future__ import annotations  # so that a Python that is too old gets as far as the sentence that says so
+
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -11,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from inspector.errors import InspectorError, RequestError
+from inspector.errors import InspectorError, MissingLibraryError
 from inspector.program import lacks
 
 if TYPE_CHECKING:
@@ -312,14 +314,32 @@ def answer(verb: str, checkpoint: Any, **parameters: Any) -> Any:
         The result of the room's function.
 
     Raises:
-        RequestError: If a library that it needs is not installed.
+        MissingLibraryError: If a library that it needs is not installed.
+    """
+    with libraries():
+        return find(CATALOG[verb].function)(checkpoint, **parameters)
+
+
+@contextmanager
+def libraries() -> Iterator[None]:
+    """Say which library something needs that is not installed, and what adds it.
+
+    Raises:
+        MissingLibraryError: If there is one.
     """
     try:
-        return find(CATALOG[verb].function)(checkpoint, **parameters)
+        yield
     except ModuleNotFoundError as error:
         if lack := lacks(error):
-            raise RequestError(lack) from error
+            raise MissingLibraryError(lack) from error
         raise
+
+
+def import_ahead(*modules: str) -> None:
+    """Import what a question may need when the question itself is imported, if the libraries are there."""
+    with suppress(MissingLibraryError), libraries():
+        for module in modules:
+            import_module(module)
 
 
 @cache

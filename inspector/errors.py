@@ -38,6 +38,10 @@ class RequestError(InspectorError):
     """The parameters of a request do not fit the checkpoint, such as a text that is too long."""
 
 
+class MissingLibraryError(RequestError):
+    """What was asked needs a library that is not installed."""
+
+
 def cannot_write(path: Path, error: OSError) -> RequestError:
     """What to raise if a file cannot be written."""
     return RequestError(

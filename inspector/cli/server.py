@@ -21,6 +21,7 @@ from inspector.store.keeping.quota import account
 from inspector.store.reference import find_reference
 
 FIRST_PORT, LAST_PORT = 8501, 65_535
+FIRST_FREE = 1_024  # that any user may listen on
 PORTS = 20  # that are tried where none is asked for
 
 
@@ -63,7 +64,7 @@ def free_port(asked: int | None, *, first: int = FIRST_PORT) -> int:
     """The port that was asked for, or the first one that is free.
 
     Raises:
-        RequestError: If it is none, or another program listens there.
+        RequestError: If it is none, another program listens there, or the system reserves it.
     """
     if asked is not None and not 0 < asked <= LAST_PORT:
         raise RequestError(f"There is no port {asked}: choose one between 1 and {LAST_PORT:,}.")
@@ -81,6 +82,10 @@ def _is_free(port: int) -> bool:
     try:
         with socket.create_server(("localhost", port)):
             return True
+    except PermissionError as error:
+        raise RequestError(
+            f"You have no rights to listen on port {port}: choose one from {FIRST_FREE:,} on with --port."
+        ) from error
     except OSError:
         return False
 

@@ -109,7 +109,7 @@ class Worker:
             self._send(self._gone(batch) or self._unexpected(error))
         except ModuleNotFoundError as error:
             lack = lacks(error)
-            self._send(as_message(errors.RequestError(lack)) if lack else self._unexpected(error))
+            self._send(as_message(errors.MissingLibraryError(lack)) if lack else self._unexpected(error))
         except BaseException as error:  # a tokenizer's panic is no Exception
             self._send(self._unexpected(error))
 

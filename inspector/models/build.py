@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import logging
 import math
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -13,14 +12,14 @@ from typing import Any
 import torch
 import transformers
 from torch.nn.modules.module import register_module_module_registration_hook
-from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel, initialization
+from transformers import PreTrainedConfig, PreTrainedModel, initialization
 from transformers.models.auto import modeling_auto
 
 from inspector.errors import CheckpointError, InspectorError, NotInCheckpointError
 from inspector.models.incomplete import find_fault, no_numbers
 from inspector.models.light import light_loading
+from inspector.models.names import SPARE_MODULES
 from inspector.models.naming import find_places
-from inspector.store.configs import read_infinite
 from inspector.store.readers.levels import read_setting
 from inspector.store.sizes import COMPARE
 from inspector.text import shape_text
@@ -71,42 +70,12 @@ OWN = "own"  # besides the tasks: the class that config.json names, which may be
 MODALITIES = {"image": "images", "video": "videos"}  # transformers' word -> ours, where it is another
 LANGUAGE_TASKS = ("masked_lm", "causal_lm", "seq2seq_lm")
 WITHOUT_POOLER = (*LANGUAGE_TASKS, "base")  # tasks whose answer no pooler has a part in
-# Absent from many files, and no answer depends on them; nor a language model's on the pooler.
-SPARE_MODULES = ("position_ids", "token_type_ids")  # tables that a loader makes anew, the same ones
 # What the code of a model raises where it is built or run as it was not written for.
 MODEL_ERRORS = (RuntimeError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, AssertionError)
 MOST_MODULES = 20_000  # the largest models have a few thousand
 FREE_MODULES, MODULES_A_TENSOR = 1_000, 20  # what a file of so many tensors may be built as
 MOST_BUFFER_NBYTES = 2_000_000_000  # masks and tables that are computed and not in the file
 LARGEST_RATIO = 4
-
-
-def build_config(config: Mapping[str, Any], name: str) -> PreTrainedConfig:
-    """Turn a rebuilt config.json into transformers' config.
-
-    Raises:
-        CheckpointError: If this version of transformers does not know the model or a value.
-    """
-    values = read_infinite(config)
-    model_type = values.pop("model_type", None)
-    if model_type not in transformers.CONFIG_MAPPING:
-        raise CheckpointError(
-            f"{name} has model_type {model_type!r}, which transformers {transformers.__version__} does not support: "
-            "only the headers can be shown."
-        )
-    try:
-        return AutoConfig.for_model(model_type, **values)
-    except Exception as error:
-        raise CheckpointError(
-            f"The config.json of {name} contains a value{_at(error)} that {model_type} models do not allow: compare it "
-            "with the original model's."
-        ) from error
-
-
-def _at(error: Exception) -> str:
-    """Where in config.json the value is that transformers refused, if it says so."""
-    found = re.match(r"Validation error for field '(\w+)'", str(error))
-    return f" of {found[1]}" if found else ""
 
 
 def task_class(config: PreTrainedConfig, task: str) -> type[PreTrainedModel]:

@@ -8,7 +8,8 @@ from contextlib import suppress
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from inspector.errors import CheckpointError, InspectorError, NotInCheckpointError
+from inspector.catalog import libraries
+from inspector.errors import CheckpointError, InspectorError, MissingLibraryError, NotInCheckpointError
 from inspector.models.families import FAMILIES, Family, heads_present, in_file, longest_text, modern
 from inspector.models.quantized.companions import Unread
 from inspector.models.quantized.formats import FLOAT8
@@ -119,12 +120,27 @@ class Checkpoint:
     @cached_property
     def config(self) -> PreTrainedConfig:
         """The config as transformers builds it, naming the class that sentence-transformers loads where it is given."""
-        from inspector.models.build import build_config, pipeline_class
+        from inspector.models.configs import build_config
 
         config = build_config(self.config_values, self.name)
-        if self.pipeline and self.pipeline.task and (loaded := pipeline_class(config, self.pipeline.task)):
-            config.architectures = [loaded.__name__]
+        if self.pipeline and self.pipeline.task:
+            with libraries():
+                from inspector.models.build import pipeline_class
+            if loaded := pipeline_class(config, self.pipeline.task):
+                config.architectures = [loaded.__name__]
         return config
+
+    @cached_property
+    def own_class(self) -> type[PreTrainedModel]:
+        """The class that config.json names, or else the base model's: what only a class knows, it is asked here.
+
+        Raises:
+            MissingLibraryError: If torch is not installed, without which there are no classes.
+            InspectorError: If transformers has none.
+        """
+        with libraries():
+            from inspector.models.build import own_class
+        return own_class(self.config)
 
     @cached_property
     def pipeline(self) -> Pipeline | None:
@@ -142,20 +158,37 @@ class Checkpoint:
     def unread(self) -> Unread:
         """Stored tensors of codes that cannot be read as numbers: by their names, or by their places in a class."""
         codes, beside = self._layout.unread
+        return (
+            Unread({**codes, **self._in_place_of_weights(self._narrow)}, beside)
+            if self._narrow
+            else self._layout.unread
+        )
+
+    @cached_property
+    def _narrow(self) -> list[str]:
+        """Tensors of few bits a number, of which the class alone tells whether they are codes."""
+        codes, beside = self._layout.unread
         known = self.quantized.keys() | codes.keys() | beside.keys()
-        narrow = [tensor.name for tensor in self.tensors if tensor.dtype in NARROW and tensor.name not in known]
-        return Unread({**codes, **self._in_place_of_weights(narrow)}, beside) if narrow else self._layout.unread
+        return [tensor.name for tensor in self.tensors if tensor.dtype in NARROW and tensor.name not in known]
+
+    @property
+    def told_by_names(self) -> bool:
+        """Whether names alone tell heads, ties and codes, so that the class need not be asked."""
+        family = self.family
+        return family is not None and not (family.seq2seq_lm or self._narrow or self._layout.unread.codes)
 
     def _in_place_of_weights(self, names: list[str]) -> dict[str, str]:
         """Those of some tensors that the class of config.json has a parameter for."""
-        from inspector.models.build import checked_hollow, own_class
-        from inspector.models.naming import find_places
-
         try:
+            model_class = self.own_class
+            from inspector.models.build import checked_hollow
+
             shapes = {tensor.name: tensor.shape for tensor in self.tensors}
-            model = checked_hollow(own_class(self.config), self.config, shapes, name=self.name)
+            model = checked_hollow(model_class, self.config, shapes, name=self.name)
         except InspectorError:
             return {}
+        from inspector.models.naming import find_places
+
         parameters = dict(model.named_parameters(remove_duplicate=False)).keys()
         filled = find_places(model, names).filled
         return {name: name for name, places in filled.items() if not parameters.isdisjoint(places)}
@@ -177,11 +210,11 @@ class Checkpoint:
         names = [*self.tensors.names, *self.manifest.aliases, *self.unread.codes.values()]
         if self.family:
             return heads_present(self.manifest.config, names, self.family)
-        from inspector.models.heads import heads_by_building
-
         try:  # a family without a row in the table: ask its classes
+            with libraries():
+                from inspector.models.heads import heads_by_building
             return heads_by_building(self.config, map(modern, names))
-        except CheckpointError:  # transformers does not know it: nothing of it can be run
+        except (CheckpointError, MissingLibraryError):  # no class is known, or there: nothing of it can be run
             return dict.fromkeys(HEADS, "absent")
 
     @property
@@ -445,11 +478,11 @@ class Checkpoint:
         Raises:
             NotInCheckpointError: If the loader finds nothing in the file to fill it with.
         """
-        from inspector.models.build import own_class, tied_as_loaded
-        from inspector.models.naming import embedding_names
-
         try:
-            model_class = own_class(self.config)
+            model_class = self.own_class
+            from inspector.models.build import tied_as_loaded
+            from inspector.models.naming import embedding_names
+
             model = tied_as_loaded(lambda: self.hollow(model_class), lambda model: self.places(model).covered)
         except InspectorError:
             return None
@@ -466,12 +499,11 @@ class Checkpoint:
     @cached_property
     def zeroed_rows(self) -> tuple[int, ...]:
         """Rows of the input embedding that the class of config.json sets to zero after it has loaded the file."""
-        from inspector.models.build import own_class
         from inspector.models.weightless.zeroed import Zeroing
 
         zeroing = Zeroing()
         try:
-            model, _ = self.outline(own_class(self.config), compare=False, initialize=zeroing.initialize)
+            model, _ = self.outline(self.own_class, compare=False, initialize=zeroing.initialize)
         except InspectorError:  # nothing is loaded
             return ()
         return zeroing.rows(model)
@@ -482,10 +514,8 @@ class Checkpoint:
 
         None where it cannot be built; names alone tell, then.
         """
-        from inspector.models.build import own_class
-
         try:
-            model = self.hollow(own_class(self.config))
+            model = self.hollow(self.own_class)
         except InspectorError:
             return None
         return model, self.places(model)
@@ -493,11 +523,11 @@ class Checkpoint:
     @property
     def read_instead_of_tokens(self) -> tuple[str, tuple[str, ...]]:
         """The class that config.json names, and what it reads if it reads no tokens, such as "images"."""
+        if self.structure is None:
+            return "", ()
         from inspector.models.build import beyond_text
         from inspector.models.naming import embedding_names
 
-        if self.structure is None:
-            return "", ()
         model, _ = self.structure
         other = () if model.main_input_name == "input_ids" or embedding_names(model) else beyond_text(type(model))
         return type(model).__name__, other
@@ -509,9 +539,7 @@ class Checkpoint:
         Raises:
             CheckpointError: As `outline`.
         """
-        from inspector.models.build import own_class
-
-        return self.outline(own_class(self.config))
+        return self.outline(self.own_class)
 
     def places(self, model: PreTrainedModel) -> Places:
         """Where a class, in whichever form, puts the tensors of the file."""
@@ -630,12 +658,13 @@ class Checkpoint:
     def _longest(self, *, decoder: bool) -> int | None:
         with suppress(LookupError):
             return longest_text(self.config_values, self.family)
-        from inspector.models.build import own_class
-        from inspector.models.weightless.lengths import longest_run
-
         try:
-            model_class = own_class(self.config)
+            model_class = self.own_class
+            from inspector.models.weightless.lengths import longest_run
+
             return longest_run(lambda: self.hollow(model_class), decoder=decoder)
+        except MissingLibraryError:
+            raise
         except (InspectorError, LookupError):
             return self.stated_positions
 

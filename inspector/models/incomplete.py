@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from transformers import PreTrainedModel
-from transformers.core_model_loading import MergeModulelist
-
-from inspector.models.naming import Places, Recipe
 from inspector.text import plural, some
+
+if TYPE_CHECKING:  # torch: what names tell is told without it
+    from transformers import PreTrainedModel
+
+    from inspector.models.naming import Places, Recipe
 
 GATHER = (
     "If the run was sharded, gather its weights (for ZeRO-3, with the zero_to_fp32.py of its folder) and save them "
@@ -86,6 +87,8 @@ def codes_and_numbers(name: str, codes: Mapping[str, str], stored: Collection[st
 
 
 def _merges(recipe: Recipe) -> bool:
+    from transformers.core_model_loading import MergeModulelist
+
     return any(isinstance(each, MergeModulelist) for each in (recipe.converter.operations if recipe.converter else ()))
 
 

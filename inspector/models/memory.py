@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -205,3 +205,21 @@ def _marked_nbytes(blocks: Sequence[Block], begin: int, end: int) -> int:
         )
         view[...] = True
     return int(marks.sum()) * grain
+
+
+def count(tensors: Mapping[str, torch.Tensor]) -> tuple[int, int]:
+    """Numbers and bytes, every name counted."""
+    return sum(t.numel() for t in tensors.values()), sum(t.nbytes for t in tensors.values())
+
+
+def count_once(tensors: Mapping[str, torch.Tensor]) -> tuple[int, int]:
+    """Numbers and bytes, what is in common counted once."""
+    groups = overlaps(tensors.items())
+    shared = {block.name for group in groups for block in group}
+    numbers, nbytes = count({name: t for name, t in tensors.items() if name not in shared})
+    for group in groups:
+        covered = covered_nbytes(group)
+        nbytes += covered
+        # Views of other dtypes count as the numbers of the widest.
+        numbers += covered // max(block.itemsize for block in group)
+    return numbers, nbytes

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
+SPARE_MODULES = ("position_ids", "token_type_ids")  # absent from many files: a loader makes the same ones anew
 # Older versions of transformers stored them; they are no weights.
 FORMER_BUFFERS = (r"position_ids$", r"rotary_emb\.inv_freq$", r"\.attn\.(masked_)?bias$")
 

@@ -151,6 +151,23 @@ def test_a_server_that_was_started_with_nonsense_says_so(open_app: Open, monkeyp
     serving.cache_clear()
 
 
+@pytest.mark.parametrize(
+    ("name", "why"), [("empty", "There are no checkpoint files here"), ("note.txt", "is not a checkpoint")]
+)
+def test_a_server_that_was_started_with_what_is_no_checkpoint_says_so(
+    name: str, why: str, tmp_path: Path, open_app: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "note.txt").write_text("hello")
+    monkeypatch.setenv("INSPECTOR_OPEN", f"path:{tmp_path / name}")
+    serving.cache_clear()
+    app = open_app("overview")
+    assert why in app.error[0].value
+    assert button(app, "Open demo-bert")
+    monkeypatch.undo()
+    serving.cache_clear()
+
+
 @pytest.mark.parametrize("name", ["[click](http:\u200b//x) <b>`x`", "a\u202egpj.b", "ours\x1b[31m"])
 def test_the_name_is_shown_as_it_is(name: str, roots: Path, opened: list[str], open_app: Open) -> None:
     (roots / name).mkdir(parents=True)

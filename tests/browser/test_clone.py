@@ -1,4 +1,7 @@
-"""The two commands that the README prints for a clone, in a clean one, for a user whose home is empty."""
+"""The two commands that the README prints for a clone, in a clean one, for a user whose home is empty.
+
+`make test` runs one file of tests here: all of them, in a clean checkout, are CI's first step (`.ci/run`).
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import signal
 import subprocess
 import time
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from playwright.sync_api import Page
@@ -15,6 +19,8 @@ from playwright.sync_api import Page
 from inspector.serving.trial import ROOT, Server, free_port, wait_until_up
 from tests.browser.looking import expect_page
 from tools.package import create
+
+FEW = "tests/test_names.py"
 
 
 @pytest.fixture(scope="module")
@@ -60,10 +66,35 @@ def test_make_run_opens_a_demo(page: Page, clone: Path, environment: dict[str, s
     assert not server.complaints()
 
 
-def test_make_test_tests(clone: Path, environment: dict[str, str]) -> None:
-    few = {"PYTEST_ADDOPTS": "tests/test_names.py"}  # of the tests; CI runs all of them so
+def test_make_test_runs_tests(clone: Path, environment: dict[str, str], tmp_path: Path) -> None:
+    report = tmp_path / "report.xml"
+    few = {"PYTEST_ADDOPTS": f"{FEW} --junitxml={report}"}
     done = subprocess.run(
         ["make", "test"], cwd=clone, env={**environment, **few}, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert re.search(r"\b[1-9]\d* passed\b", done.stdout)
+    (suite,) = ElementTree.parse(report).getroot()
+    counted = subprocess.run(
+        [clone / ".venv/bin/python", "-m", "pytest", "-q", "--collect-only", FEW],
+        cwd=clone, env=environment, capture_output=True, text=True, check=True,
+    ).stdout.count(f"{FEW}::")  # fmt: skip
+    assert int(suite.attrib["tests"]) == counted > 0
+    assert [suite.attrib[each] for each in ("failures", "errors", "skipped")] == ["0", "0", "0"]
+
+
+def test_make_test_fails_where_a_test_does(clone: Path, environment: dict[str, str]) -> None:
+    broken = clone / "tests/test_broken.py"
+    broken.write_text("def test_broken():\n    assert False\n")
+    try:
+        done = subprocess.run(
+            ["make", "test"],
+            cwd=clone,
+            env={**environment, "PYTEST_ADDOPTS": "tests/test_broken.py"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    finally:
+        broken.unlink()
+    assert done.returncode != 0
+    assert re.search(r"\b1 failed\b", done.stdout)

@@ -21,10 +21,13 @@ from inspector.demo import DEMOS
 from inspector.program import EXTRAS
 from inspector.serving.trial import ROOT, Server, free_port, start_command, wait_until_up
 from tests.browser.looking import expect_page
+from tests.families import VOCAB, random_model, save_checkpoint
 from tools.package import build, install
 
 MOST_NBYTES = 25_000_000
-LIGHT = ("overview", "tokenize")  # what headers and the tokenizer answer
+# What headers and the tokenizer answer; the others need a class of transformers', which needs torch.
+LIGHT = {"overview": (), "tokenize": (), "check": ("--values", "none"), "compare": ("--values", "none")}
+BY_CLASS = {"Config and shapes", "Heads and weights", "Left-over tensors", "Ties"}
 LACKS = "This needs torch, which is not installed: run pip install 'checkpoint-inspector[models]'."
 OPTIONS = {
     "compare": ("demo-gpt2",),
@@ -133,14 +136,59 @@ def test_the_app_opens_a_folder_and_prints_commands_that_work(page: Page, comman
     assert done.returncode == 0, f"{line}\n{done.stderr}"
 
 
+@pytest.mark.parametrize("verb", sorted(CATALOG))
 def test_without_torch_what_headers_tell_is_answered_and_the_rest_says_what_it_lacks(
+    light_commands: Path, commands: Path, tmp_path: Path, verb: str
+) -> None:
+    options = [*OPTIONS.get(verb, ()), *LIGHT.get(verb, ())]
+    line = shlex.join(["checkpoint-inspector", verb, "demo-bert", *options, "--json"])
+    done = run(line, light_commands, tmp_path)
+    if verb not in LIGHT:
+        assert (done.returncode, done.stdout, done.stderr) == (2, "", f"{LACKS}\n")
+        return
+    assert done.returncode == 0, done.stderr
+    here, there = json.loads(done.stdout), json.loads(run(line, commands, tmp_path).stdout)
+    if verb == "check":
+        checks = [{each["name"]: each for each in answer["checks"]} for answer in (here, there)]
+        for name in BY_CLASS:
+            said = checks[0].pop(name)
+            assert (said["status"], said["checked"], said["detail"]) == ("warn", False, f"Not checked: {LACKS}")
+            assert checks[1].pop(name)["checked"]
+        assert checks[0] == checks[1]
+    elif verb == "compare":
+        (lacks,) = set(here["warnings"]) - set(there["warnings"])
+        assert lacks.startswith("Ties are not compared, ")
+        assert lacks.endswith(LACKS)
+        assert (here["tensors"], here["counts"]) == (there["tensors"], there["counts"])
+    else:
+        assert here == there
+
+
+@pytest.mark.parametrize("architecture", ["ModernBertForMaskedLM", "T5ForConditionalGeneration"])
+def test_without_torch_a_family_that_names_do_not_tell_is_described_and_says_so(
+    light_commands: Path, tmp_path: Path, architecture: str
+) -> None:
+    model = random_model(architecture)
+    folder = save_checkpoint(model, tmp_path / architecture)
+    done = run(f"checkpoint-inspector overview {folder} --json", light_commands, tmp_path)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["layers"] == model.config.num_hidden_layers
+    assert (told["vocab_rows"], told["tokenizer"]["size"]) == (VOCAB, VOCAB)
+    (lacks,) = told["warnings"]
+    assert lacks.startswith("The model's class could not be asked, so names alone decide: ")
+    assert lacks.endswith(LACKS)
+    for verb, *options in (("tokenize", "--text", "w1"), ("check", "--values", "none")):
+        done = run(
+            shlex.join(["checkpoint-inspector", verb, str(folder), *options, "--json"]), light_commands, tmp_path
+        )
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)
+
+
+def test_without_torch_the_library_and_the_app_say_what_is_missing(
     page: Page, light_commands: Path, tmp_path: Path
 ) -> None:
-    for verb in LIGHT:
-        line = shlex.join(["checkpoint-inspector", verb, "demo-bert", *OPTIONS.get(verb, ()), "--json"])
-        assert json.loads(run(line, light_commands, tmp_path).stdout)
-    done = run("checkpoint-inspector embeddings demo-bert", light_commands, tmp_path)
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"{LACKS}\n")
     code = "import inspector; c = inspector.open('demo-bert'); print(c.overview().model_type); c.embeddings()"
     done = run(shlex.join(["python", "-c", code]), light_commands, tmp_path)
     assert done.stdout == "bert\n"

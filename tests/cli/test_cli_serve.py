@@ -76,6 +76,18 @@ def test_a_port_in_use_is_refused_if_it_was_asked_for_and_another_taken_if_not(
         assert capsys.readouterr().err == f"Port {port} is in use: the app listens on port {chosen}.\n"
 
 
+def test_a_port_that_the_system_reserves_is_not_called_one_in_use(
+    started: list[tuple[str, list[str], dict[str, str]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(address: tuple[str, int]) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(socket, "create_server", refuse)
+    done = CliRunner().invoke(cli.app, ["serve", "--port", "80"])
+    assert (done.exit_code, started) == (2, [])
+    assert done.stderr == "You have no rights to listen on port 80: choose one from 1,024 on with --port.\n"
+
+
 @pytest.mark.parametrize("port", ["0", "-1", "65536", "99999999"])
 def test_what_is_no_port_is_refused(started: list[tuple[str, list[str], dict[str, str]]], port: str) -> None:
     done = CliRunner().invoke(cli.app, ["serve", f"--port={port}"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -13,6 +14,10 @@ from inspector.catalog import CATALOG
 from inspector.cli.main import app
 from inspector.cli.start import with_verb
 
+ROOT = Path(__file__).parents[2]
+BEFORE_THE_SENTENCE = [
+    f"inspector/{name}.py" for name in ("__init__", "__main__", "program", "cli/__init__", "cli/start")
+]
 SLOW = {"jinja2", "numpy", "pandas", "plotly", "ray", "torch"}
 CODE = """
 import sys
@@ -76,6 +81,15 @@ def test_a_folder_named_almost_like_a_verb_is_opened(tmp_path: Path, monkeypatch
     monkeypatch.chdir(tmp_path)
     assert with_verb(["stores"], VERBS) == ["serve", "stores"]
     assert with_verb(["overviews"], VERBS) == ["overviews"]
+
+
+@pytest.mark.parametrize("path", BEFORE_THE_SENTENCE)
+def test_an_older_python_reads_what_comes_before_that_sentence(path: str) -> None:
+    """Those since 3.8 do: their grammar is enough, and no annotation is evaluated."""
+    tree = ast.parse((ROOT / path).read_text("utf-8"), feature_version=(3, 8))
+    annotated = any(getattr(node, "annotation", None) or getattr(node, "returns", None) for node in ast.walk(tree))
+    postponed = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module == "__future__"]
+    assert bool(postponed) >= annotated
 
 
 def test_an_older_python_gets_one_sentence() -> None:

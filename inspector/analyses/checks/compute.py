@@ -5,48 +5,44 @@ from __future__ import annotations
 from collections import Counter
 
 from inspector.analyses.checks import words
-from inspector.analyses.checks.compute_census import take_census
+from inspector.analyses.checks.compute_dtypes import DTYPES, check_dtypes
 from inspector.analyses.checks.compute_files import FILES, PICKLES, check_files, check_pickles
-from inspector.analyses.checks.compute_magnitudes import MAGNITUDES, check_magnitudes, find_siblings, list_norms
-from inspector.analyses.checks.compute_numbers import (
-    DTYPES,
+from inspector.analyses.checks.compute_parts import (
+    MAGNITUDES,
     NUMBERS,
+    PADDING,
     SCALES,
     ZEROS,
-    check_dtypes,
-    check_numbers,
-    check_scales,
-    check_zero_tensors,
-    stored_as_codes,
-    stored_scales,
+    not_read,
+    nothing_to_check,
 )
-from inspector.analyses.checks.compute_padding import PADDING, check_padding
-from inspector.analyses.checks.compute_parts import not_read, nothing_to_check
 from inspector.analyses.checks.compute_structure import (
     LEFT_OVER,
     SHAPES,
     TIES,
     WEIGHTS,
     Built,
-    build_for_checks,
+    Unbuilt,
     check_left_over,
     check_shapes,
     check_ties,
     check_weights,
 )
-from inspector.analyses.checks.compute_vocabulary import VOCABULARY, check_vocabulary
+from inspector.analyses.checks.compute_vocabulary import VOCABULARY
 from inspector.analyses.checks.request import WHOLE_GB, CheckRequest
-from inspector.analyses.checks.result import STATUSES, Check, Checks, Norms
+from inspector.analyses.checks.result import STATUSES, Check, Checks
 from inspector.analyses.sharing.result import Sharing
-from inspector.catalog import answer
-from inspector.errors import InspectorError
+from inspector.catalog import answer, import_ahead, libraries
+from inspector.errors import InspectorError, MissingLibraryError
 from inspector.models.checkpoint import Checkpoint
 from inspector.progress import Progress
 from inspector.request import answers
+from inspector.store.manifests.findings import ABSENT
 from inspector.store.manifests.manifest import Manifest
 
 KEPT = "checks by headers"
 READ = (NUMBERS, ZEROS, MAGNITUDES, SCALES)
+BY_NUMBERS = (*READ, *VOCABULARY, PADDING)
 ORDER = (SHAPES, WEIGHTS, LEFT_OVER, TIES, *READ, DTYPES, *VOCABULARY, PADDING, PICKLES, FILES)
 
 
@@ -61,7 +57,11 @@ def check(checkpoint: Checkpoint, request: CheckRequest, *, progress: Progress) 
     """
     values = choose_values(checkpoint.manifest, request.values)
     of_headers = _by_headers(checkpoint, progress)
-    of_numbers, norms = _by_numbers(checkpoint, values, progress)
+    of_numbers, norms = tuple(map(not_read, BY_NUMBERS)), ()
+    if values != "none":
+        from inspector.analyses.checks.compute_numbers import check_by_numbers
+
+        of_numbers, norms = check_by_numbers(checkpoint, values, progress)
     by_name = {each.name: each for each in (*of_headers, *of_numbers)}
     if checkpoint.manifest.adapter:  # which need not have what a model has
         unmade = [name for name, each in by_name.items() if each.status == "warn" and not each.checked]
@@ -100,30 +100,11 @@ def _by_headers(checkpoint: Checkpoint, progress: Progress) -> tuple[Check, ...]
     return found
 
 
-def _check_files(manifest: Manifest, built: Built | str) -> Check:
-    if isinstance(built, str):
-        return check_files(manifest, complete=False, unread=())
+def _check_files(manifest: Manifest, built: Built | Unbuilt) -> Check:
+    if isinstance(built, Unbuilt):  # what a class needs that is not there is known of the files alone that are named
+        complete = built.lacks_library and not manifest.found(ABSENT)
+        return check_files(manifest, complete=complete, unread=())
     return check_files(manifest, complete=not built.missing, unread=frozenset(built.unread.values()))
-
-
-def _by_numbers(checkpoint: Checkpoint, values: str, progress: Progress) -> tuple[tuple[Check, ...], tuple[Norms, ...]]:
-    """The checks that need numbers, and the sizes of the weights."""
-    if values == "none":
-        return tuple(map(not_read, (*READ, *VOCABULARY, PADDING))), ()
-    manifest, quantized = checkpoint.manifest, checkpoint.quantized
-    scales = [manifest.by_name[name] for name in stored_scales(quantized)]
-    census = take_census(manifest, progress, sample=values == "sample", scales=scales)
-    siblings = find_siblings(census, stored_as_codes(checkpoint))
-    progress(None, "Checking the vocabulary")
-    checks = (
-        check_numbers(census, checkpoint),
-        check_zero_tensors(census, checkpoint),
-        check_magnitudes(siblings, whole=values == "all"),
-        check_scales(census, checkpoint),
-        *check_vocabulary(checkpoint, progress),
-        check_padding(checkpoint),
-    )
-    return checks, list_norms(siblings)
 
 
 def choose_values(manifest: Manifest, asked: str, *, whole_gb: float = WHOLE_GB) -> str:
@@ -133,10 +114,20 @@ def choose_values(manifest: Manifest, asked: str, *, whole_gb: float = WHOLE_GB)
     return "all" if sum(tensor.nbytes for tensor in manifest.tensors) <= whole_gb * 1e9 else "sample"
 
 
-def _build(checkpoint: Checkpoint, progress: Progress) -> tuple[Built | str, Sharing | str]:
-    """What building the model tells, and who shares memory; a sentence where it cannot be built."""
+def _build(checkpoint: Checkpoint, progress: Progress) -> tuple[Built | Unbuilt, Sharing | Unbuilt]:
+    """What building the model tells, and who shares memory; or why it is not built."""
+    try:
+        with libraries():
+            from inspector.analyses.checks.compute_built import build_for_checks, explain_failure
+    except MissingLibraryError as error:
+        unbuilt = Unbuilt(str(error), lacks_library=True)
+        return unbuilt, unbuilt
     try:
         built = build_for_checks(checkpoint)
         return built, answer("sharing", checkpoint, count_reuse=False, progress=progress)
     except InspectorError as error:
-        return str(error), str(error)
+        unbuilt = explain_failure(checkpoint, str(error))
+        return unbuilt, unbuilt
+
+
+import_ahead("inspector.analyses.checks.compute_built", "inspector.analyses.checks.compute_numbers")

@@ -11,12 +11,11 @@ import torch
 
 from inspector.analyses.checks import words_magnitudes as words
 from inspector.analyses.checks.compute_census import Census
-from inspector.analyses.checks.compute_numbers import is_matrix, is_table
-from inspector.analyses.checks.compute_parts import conclude, nothing_to_check
+from inspector.analyses.checks.compute_dtypes import is_matrix, is_table
+from inspector.analyses.checks.compute_parts import MAGNITUDES, conclude, nothing_to_check
 from inspector.analyses.checks.result import Check, Evidence, Norms
 from inspector.names import group_names
 
-MAGNITUDES = words.HEADING
 FAR = 8  # times the median, or a part of it, from which on a matrix is unlike its siblings
 SIBLINGS = 4  # matrices from which on a median tells what is usual
 MOST = 300  # patterns that are listed: DeepSeek-V3's 90,427 names have fewer

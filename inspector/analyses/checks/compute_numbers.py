@@ -1,36 +1,53 @@
-"""Check what was found in the stored numbers: NaN, infinity, zeros, scales; and the types they are kept in."""
+"""Check what was found in the stored numbers: NaN, infinity, zeros, scales."""
 
 from __future__ import annotations
 
 import math
-import re
-from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import torch
 
 from inspector.analyses.checks import words_numbers as words
-from inspector.analyses.checks.compute_census import Census
-from inspector.analyses.checks.compute_parts import at_least, conclude
-from inspector.analyses.checks.result import Check, Evidence, Severity
-from inspector.analyses.checks.words import CHECK_A_COPY
+from inspector.analyses.checks.compute_census import Census, take_census
+from inspector.analyses.checks.compute_dtypes import is_matrix, is_table, stored_as_codes, weights_of_parts
+from inspector.analyses.checks.compute_magnitudes import check_magnitudes, find_siblings, list_norms
+from inspector.analyses.checks.compute_padding import check_padding
+from inspector.analyses.checks.compute_parts import NUMBERS, SCALES, ZEROS, at_least, conclude
+from inspector.analyses.checks.compute_vocabulary import check_vocabulary
+from inspector.analyses.checks.result import Check, Evidence, Norms, Severity
 from inspector.errors import InspectorError
 from inspector.models.checkpoint import Checkpoint
-from inspector.models.names import FORMER_BUFFERS
 from inspector.models.quantized.codes import open_codes
 from inspector.models.quantized.layout import Quantized
-from inspector.store.manifests.columns import TensorInfo, is_buffer
+from inspector.progress import Progress
 from inspector.store.manifests.manifest import Manifest
 from inspector.store.readers.safetensors import contiguous_strides
 
-NUMBERS, ZEROS, DTYPES = "NaN and infinity", "Zero tensors", "Number types"
-SCALES = "Quantization scales"
 SCALING = ("scale", "absmax")  # parts of a quantized weight that its codes are multiplied by
-FORMER = re.compile("|".join(FORMER_BUFFERS))
 BIASED = "affine"  # the kind whose numbers are scale · code + bias
 SIGNED = ("float32", "bfloat16", "float16", "float64", "float8_e4m3fn", "float8_e5m2")  # types with 0 and a sign
 FEW_ROWS = 8  # of a quantized weight that is sampled
 MOST_ROWS = 1 << 10  # of a quantized weight that are dequantized at once
+
+
+def check_by_numbers(
+    checkpoint: Checkpoint, values: str, progress: Progress
+) -> tuple[tuple[Check, ...], tuple[Norms, ...]]:
+    """Make the checks that need numbers, and list the sizes of the weights."""
+    manifest, quantized = checkpoint.manifest, checkpoint.quantized
+    scales = [manifest.by_name[name] for name in stored_scales(quantized)]
+    census = take_census(manifest, progress, sample=values == "sample", scales=scales)
+    siblings = find_siblings(census, stored_as_codes(checkpoint))
+    progress(None, "Checking the vocabulary")
+    checks = (
+        check_numbers(census, checkpoint),
+        check_zero_tensors(census, checkpoint),
+        check_magnitudes(siblings, whole=values == "all"),
+        check_scales(census, checkpoint),
+        *check_vocabulary(checkpoint, progress),
+        check_padding(checkpoint),
+    )
+    return checks, list_norms(siblings)
 
 
 def check_numbers(census: Sequence[Census], checkpoint: Checkpoint) -> Check:
@@ -190,58 +207,6 @@ def _stands_for_zeros(manifest: Manifest, quantized: Quantized, *, most: int | N
     return True
 
 
-def weights_of_parts(quantized: Mapping[str, Quantized]) -> dict[str, str]:
-    """Name of what is stored of a weight (codes, scales, ...) -> name of the weight."""
-    return {part.name: name for name, each in quantized.items() for part in each.parts.values()}
-
-
-def stored_as_codes(checkpoint: Checkpoint) -> frozenset[str]:
-    """The stored tensors that are no plain numbers: codes, read or not, and what belongs to them."""
-    unread = checkpoint.unread
-    return frozenset().union(weights_of_parts(checkpoint.quantized), unread.codes, unread.beside)
-
-
-def check_dtypes(checkpoint: Checkpoint) -> Check:
-    """All weights are kept in one floating type; codes and their scales have types of their own."""
-    parts, codes = stored_as_codes(checkpoint), checkpoint.unread.codes
-    by_dtype: defaultdict[str, list[TensorInfo]] = defaultdict(list)
-    for tensor in checkpoint.manifest.tensors:
-        if not is_table(tensor) and tensor.name not in parts:
-            by_dtype[tensor.dtype].append(tensor)
-    if not (by_dtype or parts):
-        return conclude(DTYPES, (), words.ONLY_TABLES)
-    sizes = {dtype: sum(map(_numel, tensors)) for dtype, tensors in by_dtype.items()}
-    order = sorted(by_dtype, key=lambda dtype: (-sizes[dtype], dtype))
-    floats = [dtype for dtype in order if getattr(torch, dtype).is_floating_point]
-    ways: defaultdict[str, list[TensorInfo]] = defaultdict(list)
-    for each in checkpoint.quantized.values():
-        ways[each.scheme].append(each.info)
-    evidence = [_kept(by_dtype[dtype], dtype, *_judge_dtype(dtype, floats)) for dtype in order]
-    evidence += [_kept(weights, way, "codes", "note") for way, weights in ways.items()]
-    if codes:
-        stored = [checkpoint.manifest.by_name[name] for name in codes]
-        evidence.append(_kept(stored, words.NOT_READ_HERE, "codes", "minor"))
-        said = words.unread(len(codes), *stored[0][:2], checkpoint.unread.companion(stored[0].name))
-        return conclude(DTYPES, evidence, said, CHECK_A_COPY)
-    if not at_least("minor", evidence):
-        return conclude(DTYPES, evidence, words.kept_as(order, {way: len(each) for way, each in ways.items()}))
-    return conclude(DTYPES, evidence, words.mixed(floats), words.ONE_DTYPE)
-
-
-def _kept(tensors: Sequence[TensorInfo], kind: str, problem: str, severity: Severity) -> Evidence:
-    detail = words.kept_in([tensor.name for tensor in tensors], sum(map(_numel, tensors)))
-    return Evidence(kind, problem, severity, len(tensors), detail)
-
-
-def _judge_dtype(dtype: str, floats: list[str]) -> tuple[str, Severity]:
-    """What is odd about weights of a type, and how bad that is."""
-    if dtype not in floats:
-        return "no floating type", "note"
-    if dtype != floats[0]:
-        return "other than most", "minor"
-    return ("double precision", "minor") if dtype == "float64" else ("most weights", "none")
-
-
 def _place(census: Census) -> Sequence[int] | None:
     """The index of the first number that is not finite, where the file's order tells it."""
     tensor = census.tensor
@@ -253,17 +218,3 @@ def _place(census: Census) -> Sequence[int] | None:
         index.append(rest // stride)
         rest %= stride
     return index
-
-
-def _numel(tensor: TensorInfo) -> int:
-    return math.prod(tensor.shape)
-
-
-def is_matrix(tensor: TensorInfo) -> bool:
-    """Whether it has two axes or more that are longer than 1."""
-    return sum(size > 1 for size in tensor.shape) > 1
-
-
-def is_table(tensor: TensorInfo) -> bool:
-    """Whether it is a constant table that no training changes."""
-    return is_buffer(tensor) or FORMER.search(tensor.name) is not None

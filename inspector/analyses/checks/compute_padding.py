@@ -7,12 +7,11 @@ from dataclasses import dataclass
 import torch
 
 from inspector.analyses.checks import words_structure as words
-from inspector.analyses.checks.compute_parts import RANK, conclude, not_checked
+from inspector.analyses.checks.compute_parts import PADDING, RANK, conclude, not_checked
 from inspector.analyses.checks.result import Check, Evidence, Severity
 from inspector.errors import InspectorError
 from inspector.models.checkpoint import Checkpoint
 
-PADDING = "Padding"
 NOT_FINITE = "padding row not finite"
 LAST_TOKEN = "ForSequenceClassification"  # its answer is read at the last token that is no padding
 PAST_ROWS = "padding token without a row"

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from inspector.analyses.checks import words
+from inspector.analyses.checks import words, words_magnitudes
 from inspector.analyses.checks.result import SEVERITIES, STATUS_OF, Check, Evidence
 
+# Checks that read numbers.
+NUMBERS, ZEROS, SCALES = "NaN and infinity", "Zero tensors", "Quantization scales"
+MAGNITUDES, PADDING = words_magnitudes.HEADING, "Padding"
 MOST = 100_000  # pieces of evidence that a check lists: DeepSeek-V3 has 90,427 tensors
 RANK: dict[str, int] = {severity: place for place, severity in enumerate(SEVERITIES)}
 

@@ -4,35 +4,34 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import transformers
-from transformers import PreTrainedModel
 
 from inspector.analyses.checks import words_structure as words
-from inspector.analyses.checks.compute_parts import at_least, conclude, not_checked, nothing_to_check
+from inspector.analyses.checks.compute_parts import RANK, at_least, conclude, not_checked, nothing_to_check
 from inspector.analyses.checks.result import Check, Evidence, Severity
-from inspector.analyses.checks.words import CHECK_A_COPY
+from inspector.analyses.checks.words import CHECK_A_COPY, INSTALL_IT
 from inspector.analyses.sharing.result import SharedGroup, Sharing
 from inspector.errors import InspectorError
-from inspector.models.build import LANGUAGE_TASKS, SPARE_MODULES, build_config, find_class, hollow_model, own_class
 from inspector.models.checkpoint import Checkpoint
-from inspector.models.incomplete import Fault, find_fault
-from inspector.models.naming import find_places
+from inspector.models.incomplete import Fault
+from inspector.models.names import SPARE_MODULES
 from inspector.models.pipeline import Pipeline
 from inspector.models.prediction import Prediction
 from inspector.models.quantized.layout import describe_codes
-from inspector.models.ties import TieFlag, find_flag, possible_ties
-from inspector.store.manifests.findings import ABSENT, NO_SUCH_TENSOR, UNLISTED, UNREAD
+from inspector.store.manifests.findings import ABSENT, NO_SUCH_TENSOR
 from inspector.store.names import MODULES
 from inspector.store.sizes import size_warnings
+
+if TYPE_CHECKING:  # torch: without it, each check says that there is no class
+    from inspector.models.ties import TieFlag
 
 SHAPES, WEIGHTS = "Config and shapes", "Heads and weights"
 LEFT_OVER, TIES = "Left-over tensors", "Ties"
 POOLER = "pooler."
-LOADERS = ("base", "pretraining", *LANGUAGE_TASKS)  # tasks whose classes take their tensors from one file
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,57 +54,17 @@ class Built:
     unread: Mapping[str, str]  # parameters that the file lacks -> a file that has them, and that no loader reads
 
 
-def build_for_checks(checkpoint: Checkpoint) -> Built:
-    """Build the class that config.json names, and note what fits.
+@dataclass(frozen=True, slots=True)
+class Unbuilt:
+    """Why there is no class to check the files against."""
 
-    Raises:
-        InspectorError: If it cannot be built.
-    """
-    model, missing = checkpoint.outlined
-    named, headless = _unused_class(checkpoint, type(model))
-    return Built(
-        model_class=type(model).__name__,
-        pipeline=checkpoint.pipeline,
-        unused_head=named,
-        headless=headless,
-        declared=type(model).__name__ in (checkpoint.config.architectures or ()),
-        prefix=model.base_model_prefix,
-        parameters=model.num_parameters(),
-        shapes=_shapes(model),
-        missing=_once(model, missing),
-        left_over=tuple(left_over := checkpoint.left_over(model)),
-        loader=_loader(checkpoint, left_over) if left_over else "",
-        ahead=checkpoint.prediction(model),
-        flag=_flag(checkpoint, model, missing),
-        unread=_unread(checkpoint, model, missing),
-    )
+    why: str
+    lacks_library: bool = False  # nothing is wrong with the checkpoint
+    fault: Fault | None = None  # what keeps the files from being a model of the class, if that is known
+    wrong: tuple[Evidence, ...] = ()  # tensors whose shape is not the one that config.json asks for
 
 
-def _unused_class(checkpoint: Checkpoint, loaded: type[PreTrainedModel]) -> tuple[str, int]:
-    """The class that config.json names and its pipeline does not load, and how many of its tensors are not there."""
-    if checkpoint.pipeline is None:
-        return "", 0
-    named = own_class(build_config(checkpoint.config_values, checkpoint.name))
-    if named is loaded:
-        return "", 0
-    try:
-        model, missing = checkpoint.outline(named)
-    except InspectorError:  # that nobody loads it is all that matters
-        return named.__name__, 0
-    return named.__name__, len(_once(model, missing))
-
-
-def _loader(checkpoint: Checkpoint, left_over: Sequence[str]) -> str:
-    """The class of this kind of model that loads what another one leaves over; "" where none does."""
-    for task in LOADERS:
-        found = find_class(checkpoint.config, task)
-        with suppress(InspectorError):  # it is not built from such a config
-            if found and not set(left_over) & set(checkpoint.places(checkpoint.hollow(found)).unused):
-                return found.__name__
-    return ""
-
-
-def check_shapes(checkpoint: Checkpoint, built: Built | str) -> Check:
+def check_shapes(checkpoint: Checkpoint, built: Built | Unbuilt) -> Check:
     """The sizes in config.json are those of the tensors."""
     config, tensors = checkpoint.manifest.config, checkpoint.manifest.tensors
     if adapter := checkpoint.manifest.adapter:
@@ -114,32 +73,41 @@ def check_shapes(checkpoint: Checkpoint, built: Built | str) -> Check:
     if config is None:
         evidence = [Evidence("config.json", "missing", "minor", None, f"{words.NO_CONFIG}.")]
         return conclude(SHAPES, evidence, words.no_config(), words.OWN_CONFIG)
-    if checkpoint.unread.codes and isinstance(built, str):
-        return _not_built(checkpoint, SHAPES, built)
-    evidence = [
+    sizes = [
         Evidence("config.json", "fewer layers than the weights", "minor", None, warning)
         for warning in size_warnings(config, tensors)
     ]
-    hollow = _hollow(checkpoint) if isinstance(built, str) else None  # a class that can be built has nothing wrong
-    if fault := checkpoint.stored_twice or (_fault(checkpoint, hollow) if hollow else None):
+    unbuilt = built if isinstance(built, Unbuilt) else Unbuilt("")
+    fault = checkpoint.stored_twice or unbuilt.fault
+    if unbuilt.why and (checkpoint.unread.codes or (unbuilt.lacks_library and not (sizes or fault))):
+        return _not_built(checkpoint, SHAPES, unbuilt)
+    if fault:
         evidence = [Evidence(name, fault.problem, "critical", None, detail) for name, detail in fault.tensors.items()]
         return conclude(SHAPES, evidence, f"{fault.said}.", fault.next_step)
-    wrong = _mismatches(checkpoint, hollow) if hollow else []
-    evidence += wrong
-    if isinstance(built, str) and not wrong:
+    return _of_shapes(len(tensors), [*sizes, *(unbuilt.wrong or _no_class(config, unbuilt))], unbuilt.wrong)
+
+
+def _no_class(config: Mapping[str, Any], unbuilt: Unbuilt) -> Iterator[Evidence]:
+    """That no class could be built, if so."""
+    if unbuilt.lacks_library:
+        yield Evidence("config.json", "not compared with its class", "minor", None, unbuilt.why)
+    elif unbuilt.why:
         severity = "critical" if config.get("model_type") in transformers.CONFIG_MAPPING else "minor"
-        evidence.append(Evidence("config.json", "no model can be built", severity, None, built))
+        yield Evidence("config.json", "no model can be built", severity, None, unbuilt.why)
+
+
+def _of_shapes(tensors: int, evidence: Sequence[Evidence], wrong: Sequence[Evidence]) -> Check:
     if not evidence:
-        return conclude(SHAPES, (), words.fits(len(tensors)))
-    detail = max(evidence, key=lambda each: ("minor", "major", "critical").index(each.severity)).detail
+        return conclude(SHAPES, (), words.fits(tensors))
+    detail = max(evidence, key=lambda each: RANK[each.severity]).detail
     if wrong:
         detail = words.mismatches(len(wrong), wrong[0].subject, wrong[0].detail)
     return conclude(SHAPES, evidence, detail, words.COMPARE_CONFIG)
 
 
-def check_weights(checkpoint: Checkpoint, built: Built | str) -> Check:
+def check_weights(checkpoint: Checkpoint, built: Built | Unbuilt) -> Check:
     """Every parameter of the class is in the file; a loader would make up the others."""
-    if isinstance(built, str):
+    if isinstance(built, Unbuilt):
         return _not_built(checkpoint, WEIGHTS, built)
     lacking = [_missing(name, built) for name in built.missing if not name.endswith(SPARE_MODULES)]
     evidence = lacking + [
@@ -177,9 +145,9 @@ def _where_they_are(checkpoint: Checkpoint, built: Built) -> str:
     return words.ADD_THE_SHARD if manifest.found(ABSENT) else words.TAKE_ITS_FILE
 
 
-def check_left_over(checkpoint: Checkpoint, built: Built | str) -> Check:
+def check_left_over(checkpoint: Checkpoint, built: Built | Unbuilt) -> Check:
     """Every tensor of the file has a place in the class, or belongs to quantized weights."""
-    if isinstance(built, str):
+    if isinstance(built, Unbuilt):
         return _not_built(checkpoint, LEFT_OVER, built)
     severity: Severity = "minor" if built.declared and not (built.unused_head or built.loader) else "note"
     detail = words.NEVER_LOADED.format(built=built.model_class)
@@ -199,9 +167,9 @@ def check_left_over(checkpoint: Checkpoint, built: Built | str) -> Check:
     return conclude(LEFT_OVER, evidence, said, words.NAME_ITS_CLASS)
 
 
-def check_ties(checkpoint: Checkpoint, sharing: Sharing | str) -> Check:
+def check_ties(checkpoint: Checkpoint, sharing: Sharing | Unbuilt) -> Check:
     """What is declared to be one tensor is one, in the file and in memory."""
-    if isinstance(sharing, str):
+    if isinstance(sharing, Unbuilt):
         return _not_built(checkpoint, TIES, sharing)
     rows = _vocabulary_rows(checkpoint)
     evidence = [_tie_evidence(group, rows) for group in sharing.groups]
@@ -216,11 +184,11 @@ def check_ties(checkpoint: Checkpoint, sharing: Sharing | str) -> Check:
     return conclude(TIES, evidence, words.tied(counted["tied"], counted["diverged"], equal=counted["equal copies"]))
 
 
-def _not_built(checkpoint: Checkpoint, name: str, why: str) -> Check:
+def _not_built(checkpoint: Checkpoint, name: str, unbuilt: Unbuilt) -> Check:
     """A check of a class that cannot be built: there is something to fix, or codes that cannot be read."""
     if codes := next(iter(checkpoint.unread.codes), None):
         return not_checked(name, f"{describe_codes(checkpoint.name, checkpoint.unread, codes)}.", CHECK_A_COPY)
-    return not_checked(name, why)
+    return not_checked(name, unbuilt.why, INSTALL_IT) if unbuilt.lacks_library else not_checked(name, unbuilt.why)
 
 
 def _tie_evidence(group: SharedGroup, rows: int | None) -> Evidence:
@@ -238,63 +206,6 @@ def _vocabulary_rows(checkpoint: Checkpoint) -> int | None:
         return checkpoint.embedding.shape[0]
     except InspectorError:
         return None
-
-
-def _shapes(model: PreTrainedModel) -> dict[str, tuple[int, ...]]:
-    named = model.named_parameters(remove_duplicate=False)
-    return {name: tuple(parameter.shape) for name, parameter in named}
-
-
-def _once(model: PreTrainedModel, names: Iterable[str]) -> tuple[str, ...]:
-    """Names without those that are another one's tensor, sorted."""
-    tensors = dict(model.named_parameters(remove_duplicate=False))
-    found = {id(tensors.get(name, name)): name for name in sorted(names, reverse=True)}
-    return tuple(sorted(found.values()))
-
-
-def _hollow(checkpoint: Checkpoint) -> PreTrainedModel | None:
-    """The class of config.json, without numbers; None where it cannot be built, and building it says why."""
-    try:
-        return hollow_model(own_class(checkpoint.config), checkpoint.config)
-    except Exception:
-        return None
-
-
-def _fault(checkpoint: Checkpoint, hollow: PreTrainedModel) -> Fault | None:
-    """What keeps the files from being a model of the class, if that is known."""
-    shapes = {tensor.name: tensor.shape for tensor in checkpoint.tensors}
-    return find_fault(checkpoint.name, hollow, checkpoint.places(hollow), shapes)
-
-
-def _mismatches(checkpoint: Checkpoint, hollow: PreTrainedModel) -> list[Evidence]:
-    """Tensors whose shape is not the one that config.json asks for."""
-    stored = {tensor.name: tensor for tensor in checkpoint.tensors}
-    held = find_places(hollow, stored).stored_as
-    return [
-        Evidence(
-            found,
-            "other shape than config.json asks for",
-            "critical",
-            None,
-            words.mismatch(stored[found].shape, wanted),
-        )
-        for name, wanted in _shapes(hollow).items()
-        if (found := held.get(name)) and stored[found].shape != wanted
-    ]
-
-
-def _flag(checkpoint: Checkpoint, model: PreTrainedModel, missing: Collection[str]) -> TieFlag | None:
-    """What decides on ties, where nothing is missing but what could be tied."""
-    if not missing or not possible_ties(model).keys() >= set(missing):
-        return None
-    return find_flag(model, checkpoint.config, checkpoint.config_values)
-
-
-def _unread(checkpoint: Checkpoint, model: PreTrainedModel, missing: Iterable[str]) -> dict[str, str]:
-    """Which files have what is missing, and are not read."""
-    file_of = {name: each.subject for each in checkpoint.manifest.found(UNLISTED, UNREAD) for name in each.names}
-    held = find_places(model, file_of).stored_as if file_of and missing else {}
-    return {name: file_of[held[name]] for name in missing if name in held}
 
 
 def _missing(name: str, built: Built) -> Evidence:

@@ -12,7 +12,7 @@ from inspector.analyses.classes.compute_modules import fold_tree, module_rows, t
 from inspector.analyses.classes.compute_output import model_output
 from inspector.analyses.classes.request import ClassesRequest
 from inspector.analyses.classes.result import ModelClasses, SiblingClass
-from inspector.models.build import build_model, own_class, own_config
+from inspector.models.build import build_model, own_config
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.execution import LARGE
 from inspector.progress import Progress
@@ -36,7 +36,7 @@ def classes(checkpoint: Checkpoint, request: ClassesRequest, *, progress: Progre
         NotInCheckpointError: If there is no config.json.
     """
     progress(None, "Building the model")
-    model_class = own_class(checkpoint.config)
+    model_class = checkpoint.own_class
     model, missing = checkpoint.outline(model_class)
     progress(None, "Running the example")
     output, uses, said = model_output(checkpoint, model, request.text)

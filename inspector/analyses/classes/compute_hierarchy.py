@@ -15,9 +15,10 @@ from inspector.analyses.classes import words
 from inspector.analyses.classes.compute_merged import Merged, missing_of
 from inspector.analyses.classes.result import AncestorClass, SiblingClass
 from inspector.errors import CheckpointError
-from inspector.models.build import SPARE_MODULES, find_class
+from inspector.models.build import find_class
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.heads import HEAD_MAPPINGS
+from inspector.models.names import SPARE_MODULES
 
 BASE_SPARES = (*SPARE_MODULES, "pooler.")  # a base model is whole without them
 BASE = "base model"

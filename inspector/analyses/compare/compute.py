@@ -11,17 +11,16 @@ import pandas as pd
 from inspector.analyses.compare import words
 from inspector.analyses.compare.compute_experts import pair_experts
 from inspector.analyses.compare.compute_names import Spelling, base_of, match_names, names_of
-from inspector.analyses.compare.compute_streams import Stored
+from inspector.analyses.compare.compute_parts import Stored
 from inspector.analyses.compare.compute_table import Row, count, not_finite_warnings, tables, whole
 from inspector.analyses.compare.compute_tensors import Measured, compare_tensors
 from inspector.analyses.compare.compute_ties import changed_ties
-from inspector.analyses.compare.compute_tokens import COLUMNS, compare_rows
 from inspector.analyses.compare.request import CompareRequest
-from inspector.analyses.compare.result import Comparison, VocabularyMatch
+from inspector.analyses.compare.result import TOKEN_COLUMNS, Comparison, VocabularyMatch
 from inspector.analyses.compare.words_notes import PACKED
 from inspector.analyses.sharing.result import Sharing
-from inspector.catalog import answer
-from inspector.errors import CheckpointError, InspectorError, RequestError
+from inspector.catalog import answer, import_ahead
+from inspector.errors import CheckpointError, InspectorError, MissingLibraryError, RequestError
 from inspector.models.checkpoint import Checkpoint
 from inspector.progress import Progress
 from inspector.request import answers
@@ -143,7 +142,8 @@ def _both_shared(
         try:
             found.append(answer("sharing", checkpoint, count_reuse=False, progress=progress))
         except InspectorError as error:
-            warnings.append(words.TIES_NOT_COMPARED.format(error=error))
+            said = words.NO_CLASS if isinstance(error, MissingLibraryError) else words.TIES_NOT_COMPARED
+            warnings.append(said.format(error=error))
             return None
     return found[0], found[1]
 
@@ -191,11 +191,13 @@ def _tokens(
 ) -> tuple[VocabularyMatch | None, pd.DataFrame]:
     try:
         if request.values == "all":
+            from inspector.analyses.compare.compute_tokens import compare_rows
+
             return compare_rows(two.first, two.second, progress=progress)
         warnings.append(words.TOKENS[request.values])
     except InspectorError as error:
         warnings.append(words.TOKENS_NOT_COMPARED.format(error=error))
-    return None, pd.DataFrame(columns=pd.Index(list(COLUMNS)))
+    return None, pd.DataFrame(columns=pd.Index(list(TOKEN_COLUMNS)))
 
 
 def _token_warnings(two: _Two, vocabulary: VocabularyMatch | None) -> list[str]:
@@ -207,3 +209,6 @@ def _token_warnings(two: _Two, vocabulary: VocabularyMatch | None) -> list[str]:
     if len(kinds) > 1:
         said.append(words.two_tokenizers(sorted(kinds)))
     return said
+
+
+import_ahead("inspector.analyses.compare.compute_streams", "inspector.analyses.compare.compute_tokens")

@@ -6,15 +6,17 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-
-import torch
-from transformers import PreTrainedModel
+from typing import TYPE_CHECKING
 
 from inspector.analyses.compare.compute_names import Names, Pair
-from inspector.analyses.compare.compute_streams import Stored
+from inspector.analyses.compare.compute_parts import Stored
 from inspector.models.checkpoint import Checkpoint
-from inspector.models.naming import Recipe
 from inspector.store.readers.safetensors import contiguous_strides
+
+if TYPE_CHECKING:  # torch: without it, there is no class whose experts are fused
+    from transformers import PreTrainedModel
+
+    from inspector.models.naming import Recipe
 
 ROWS, COLUMNS = 2, 3  # of what stands for an expert's matrix, to see where the loader puts it
 
@@ -83,6 +85,8 @@ def _is_plain(stored: Stored) -> bool:
 
 def _views(model: PreTrainedModel, recipe: Recipe, fused: Stored, parts: list[Stored]) -> list[Stored]:
     """Each part of a fused tensor, as if it were stored by itself; none where a loader does more than lay them out."""
+    import torch
+
     size = ROWS * COLUMNS
     tags = {part.info.name: number * size + torch.arange(size).view(ROWS, COLUMNS) for number, part in enumerate(parts)}
     made = recipe.make(model, tags.__getitem__, torch.float64).get(recipe.place)

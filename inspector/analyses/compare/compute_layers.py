@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from inspector.analyses.compare.compute_sums import Sums
+from inspector.analyses.compare.compute_parts import Sums
 from inspector.analyses.compare.result import EQUAL
 
 LISTED = re.compile(r"\.(\d{1,9})(?=\.)|^(\d{1,9})(?=\.)")  # a module's place in a list

@@ -47,11 +47,9 @@ def base_of(checkpoint: Checkpoint) -> str:
     """The base model's attribute, which files of the base class leave out of their names."""
     if checkpoint.family:
         return checkpoint.family.base
-    from inspector.models.build import own_class
-
     try:
-        return own_class(checkpoint.config).base_model_prefix
-    except InspectorError:  # no config, or one that transformers does not know
+        return checkpoint.own_class.base_model_prefix
+    except InspectorError:  # no config, or one that transformers does not know, or no class is there
         return ""
 
 

@@ -11,54 +11,19 @@ from typing import Any
 import numpy as np
 import torch
 
-from inspector.analyses.compare.compute_sums import Found, compare_bits, compare_numbers
+from inspector.analyses.compare.compute_parts import Found, Stored
+from inspector.analyses.compare.compute_sums import compare_bits, compare_numbers
 from inspector.analyses.compare.result import FLOATS
 from inspector.models.placing.threads import single_threaded
 from inspector.models.quantized.codes import Opened, open_codes
-from inspector.models.quantized.layout import Quantized
 from inspector.models.tensors import read_tensors, view_numbers
 from inspector.progress import Pace, Progress
 from inspector.store.copies import is_packed
-from inspector.store.manifests.columns import TensorInfo
-from inspector.store.manifests.manifest import Manifest
 from inspector.store.readers import streams
 from inspector.store.readers.streams import Part, Row, sampled_parts, stream_together, work_ahead
 
 BLOCK = 1 << 18  # numbers that are dequantized at once, of each
 HALF = 1.001  # of what separates two codes: numbers that lie between them fall either way
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """A tensor of a checkpoint's files."""
-
-    manifest: Manifest
-    info: TensorInfo
-    quantized: Quantized | None = None  # how, where it is stored as codes
-    unread: bool = False  # codes that cannot be read as numbers
-
-    @property
-    def readable(self) -> bool:
-        """Whether there are numbers to compare."""
-        return self.quantized is not None or (self.info.dtype in FLOATS and not self.unread)
-
-    @property
-    def dtype(self) -> str:
-        """What it is stored as, in words."""
-        return self.quantized.scheme if self.quantized else self.info.dtype
-
-    @property
-    def place(self) -> tuple[Any, ...]:
-        """Where and how it lies; the same for names on the same bytes."""
-        if self.quantized:
-            return (self.info.name,)
-        return self.info.place
-
-    @property
-    def nbytes(self) -> int:
-        """Of the files, that are read for it."""
-        parts = self.quantized.parts.values() if self.quantized else (self.info,)
-        return sum(part.nbytes for part in parts)
 
 
 Two = tuple[Stored, Stored]

@@ -3,81 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 
+from inspector.analyses.compare.compute_parts import Found, Sums
+
 SPAN = 1 << 15  # numbers at once: three times as many in float64 stay in a processor's cache
 BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # whole numbers of so many bytes
-
-
-@dataclass(slots=True)
-class Sums:
-    """Sums over pairs of numbers a, b, in float64; those of several tensors can be added."""
-
-    apart: float = 0.0  # (b - a)²
-    first: float = 0.0  # a²
-    second: float = 0.0  # b²
-    dot: float = 0.0  # ab
-    max_abs: float = 0.0  # largest |b - a|
-    count: int = 0  # pairs
-
-    def add(self, other: Sums) -> None:
-        """Add the sums of other pairs."""
-        self.apart += other.apart
-        self.first += other.first
-        self.second += other.second
-        self.dot += other.dot
-        self.max_abs = max(self.max_abs, other.max_abs)
-        self.count += other.count
-
-    def scale(self, factor: float) -> None:
-        """Let these pairs stand for so many times as many."""
-        self.apart *= factor
-        self.first *= factor
-        self.second *= factor
-        self.dot *= factor
-
-    @property
-    def relative_change(self) -> float:
-        """|b - a| / |a|; NaN where a is zero everywhere and b is not, or nothing was taken."""
-        if not self.count or (self.apart and not self.first):
-            return math.nan
-        return math.sqrt(self.apart / self.first) if self.apart else 0.0
-
-    @property
-    def cosine(self) -> float:
-        """Of a and b as one long vector each, -1..1; NaN where either is zero everywhere."""
-        both = math.sqrt(self.first) * math.sqrt(self.second)
-        if both and not self.apart:
-            return 1.0
-        return max(-1.0, min(1.0, self.dot / both)) if both else math.nan
-
-
-@dataclass(slots=True)
-class Found:
-    """What a walk over two tensors finds; what was found of their pieces can be added."""
-
-    sums: Sums = field(default_factory=Sums)
-    equal: bool = True  # number by number
-    rounded: bool = True  # the second is the first, rounded to its dtype
-    other_rounded: bool = True  # the first is the second, rounded
-    not_finite: int = 0
-    other_not_finite: int = 0
-    near: int = 0  # codes that stand for the number nearest to the other's
-    read: int = 0  # numbers of each
-
-    def add(self, other: Found) -> None:
-        """Add what was found of another piece."""
-        self.sums.add(other.sums)
-        self.equal = self.equal and other.equal
-        self.rounded = self.rounded and other.rounded
-        self.other_rounded = self.other_rounded and other.other_rounded
-        self.not_finite += other.not_finite
-        self.other_not_finite += other.other_not_finite
-        self.near += other.near
-        self.read += other.read
 
 
 def compare_numbers(one: torch.Tensor, other: torch.Tensor, *, span: int = SPAN) -> Found:

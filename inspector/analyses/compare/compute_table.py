@@ -11,8 +11,7 @@ import pandas as pd
 from inspector.analyses.compare import words
 from inspector.analyses.compare.compute_layers import layer_frame, place_of
 from inspector.analyses.compare.compute_names import Pair, Spelling
-from inspector.analyses.compare.compute_streams import Stored
-from inspector.analyses.compare.compute_sums import Sums
+from inspector.analyses.compare.compute_parts import Stored, Sums
 from inspector.analyses.compare.compute_tensors import Measured
 from inspector.analyses.compare.result import STATUSES
 from inspector.text import some

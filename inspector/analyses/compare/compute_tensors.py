@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from inspector.analyses.compare import words_notes as words
-from inspector.analyses.compare.compute_streams import Stored, find_differences
-from inspector.analyses.compare.compute_sums import Found, Sums
+from inspector.analyses.compare.compute_parts import Found, Stored, Sums
 from inspector.progress import Progress
 
 
@@ -42,6 +41,8 @@ def compare_tensors(
     open_pairs = [pair for pair, measured in zip(pairs, known, strict=True) if measured is None]
     if values == "none":
         return [measured or Measured("not compared", note=words.UNREAD) for measured in known]
+    from inspector.analyses.compare.compute_streams import find_differences
+
     judge = _judge_sample if values == "sample" else _judge
     found = iter(find_differences(open_pairs, progress, sample=values == "sample"))
     return [measured or judge(*pair, next(found)) for pair, measured in zip(pairs, known, strict=True)]

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from inspector.analyses.compare.result import VocabularyMatch
+from inspector.analyses.compare.result import TOKEN_COLUMNS, VocabularyMatch
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.placing.threads import single_threaded
 from inspector.models.vocabulary.labels import label_rows
@@ -19,7 +19,6 @@ from inspector.store.readers.streams import work_ahead
 
 FEW_NUMEL = 1 << 16  # numbers of rows that are measured at once, in float64: they stay in a processor's cache
 EXAMPLES = 5  # rows without a partner that are named
-COLUMNS = ("token", "token_id", "other_token_id", "kind", "distance", "relative_change", "cosine", "norm", "other_norm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +168,7 @@ def _frame(labels: pd.DataFrame, partners: Partners, moves: _Moves) -> pd.DataFr
         cosine=moves.cosine.numpy(),
         norm=moves.norm.numpy(),
         other_norm=moves.other_norm.numpy(),
-    )[list(COLUMNS)]
+    )[list(TOKEN_COLUMNS)]
 
 
 def _median(numbers: torch.Tensor) -> float:

@@ -21,6 +21,11 @@ STATUSES = ("changed", "dtype changed", "quantised", "reshaped", "added", "remov
 # fused; the part is named as "X[3, 0:48]".
 MATCHES = ("name", "spelling", "tie", "part")
 
+# Of Comparison.tokens.
+TOKEN_COLUMNS = (
+    *("token", "token_id", "other_token_id", "kind"),
+    *("distance", "relative_change", "cosine", "norm", "other_norm"),
+)
 # Stored as floats: they are compared as numbers, and are exact as float64.
 FLOATS = frozenset(
     {"float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"}

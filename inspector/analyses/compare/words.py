@@ -47,6 +47,10 @@ TOKENS = {  # why they are not compared, by the values that are read
 }
 TOKENS_NOT_COMPARED = "Tokens are not compared. {error}"
 TIES_NOT_COMPARED = "Ties are not compared. {error}"
+NO_CLASS = (
+    "Ties are not compared, and tensors that only the model's class can match, such as tied ones and experts stored "
+    "one by one, may count as removed and added. {error}"
+)
 ROUNDED = 0.99  # share of nearest numbers that only plain rounding gives
 NAMED = 3  # names listed in a sentence
 

@@ -11,8 +11,8 @@ from inspector.analyses.overview.compute_tensors import list_tensors
 from inspector.analyses.overview.request import OverviewRequest
 from inspector.analyses.overview.result import Overview, OverviewFile
 from inspector.analyses.overview.result_tensors import StoredTensors
-from inspector.analyses.overview.words import HEAD_IS_ABSENT, MANY_ROWS, NO_NUMBERS, UNKNOWN_CODES
-from inspector.errors import InspectorError, NotInCheckpointError
+from inspector.analyses.overview.words import BY_NAMES, HEAD_IS_ABSENT, MANY_ROWS, NO_NUMBERS, UNKNOWN_CODES
+from inspector.errors import InspectorError, MissingLibraryError, NotInCheckpointError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.families import FAMILIES, declares_tie, in_file
 from inspector.progress import Progress
@@ -77,7 +77,7 @@ def overview(checkpoint: Checkpoint, request: OverviewRequest, *, progress: Prog
         warnings=(
             *manifest.warnings,
             *tokenizer_warnings,
-            *_head_warnings(checkpoint, heads),
+            *(_class_warnings(checkpoint) or _head_warnings(checkpoint, heads)),
             *_row_warnings(checkpoint, tokenizer, vocab_rows),
             *_code_warnings(checkpoint.unread.codes),
             *_empty_warnings(manifest.tensors),
@@ -126,10 +126,10 @@ def _counted_by_class(checkpoint: Checkpoint) -> tuple[int, int] | None:
     codes = checkpoint.unread.codes  # how many numbers they stand for, the class alone tells
     if checkpoint.manifest.config is None or (family and not family.seq2seq_lm and not codes):
         return None
-    from inspector.models.naming import count_parameters, find_places, ties_stored
-
     if checkpoint.structure is None:
         return None
+    from inspector.models.naming import count_parameters, find_places, ties_stored
+
     model, places = checkpoint.structure
     if codes:
         places = find_places(model, [*checkpoint.tensors.names, *codes.values()])
@@ -139,6 +139,19 @@ def _counted_by_class(checkpoint: Checkpoint) -> tuple[int, int] | None:
         except InspectorError:
             return None
     return count_parameters(model, places)
+
+
+def _class_warnings(checkpoint: Checkpoint) -> list[str]:
+    """What names alone do not tell, where there is no class to ask."""
+    if checkpoint.told_by_names:
+        return []
+    try:
+        _ = checkpoint.own_class
+    except MissingLibraryError as error:
+        return [BY_NAMES.format(error=error)]
+    except InspectorError:  # there is no config.json, or none that transformers knows
+        pass
+    return []
 
 
 def _tied_parameters(manifest: Manifest, tensors: Tensors, heads: Mapping[str, str]) -> int:

@@ -23,6 +23,10 @@ NO_NUMBERS = (
     "{count:,} of the {of:,} tensors contain no numbers ({names}), like the placeholders that sharded training "
     "(DeepSpeed ZeRO-3, FSDP) saves. If the run was sharded, gather its weights and save them again."
 )
+BY_NAMES = (
+    "The model's class could not be asked, so names alone decide: a head that they do not tell counts as absent, and "
+    "a parameter that the class would tie may count twice. {error}"
+)
 HEAD_IS_ABSENT = (
     "config.json names {architecture}, but the file lacks that head's weights. The head counts as absent, because a "
     "loader would fill it with random numbers."

@@ -253,9 +253,7 @@ def _zeroed_by(checkpoint: Checkpoint, row: PaddingRow | None) -> str:
     """The class that sets the row to zero after loading it; "" where it leaves it as it is."""
     if row is None or row.is_zero or row.token_id not in checkpoint.zeroed_rows:
         return ""
-    from inspector.models.build import own_class
-
-    return own_class(checkpoint.config).__name__
+    return checkpoint.own_class.__name__
 
 
 def _other_side(checkpoint: Checkpoint) -> tuple[str, ...]:

@@ -16,10 +16,9 @@ from inspector.analyses.sharing.compute_verdicts import Evidence, find_groups, j
 from inspector.analyses.sharing.result import ReusedModule, Sharing
 from inspector.errors import RequestError
 from inspector.models import execution
-from inspector.models.build import build_model, own_class
+from inspector.models.build import build_model
 from inspector.models.copies import LiveCopies, StoredCopies
-from inspector.models.counting import count, count_once
-from inspector.models.memory import named_tensors, overlaps
+from inspector.models.memory import count, count_once, named_tensors, overlaps
 from inspector.models.ties import FLAG, TieFlag, declared_ties, find_flag, kept_ties, possible_ties, tying_part
 from inspector.progress import Progress
 from inspector.store.manifests.columns import TensorInfo
@@ -50,7 +49,7 @@ def sharing(checkpoint: Checkpoint, *, progress: Progress, count_reuse: bool = T
     """
     progress(None, "Building the model")
     early = checkpoint.manifest.is_outline
-    model, missing = checkpoint.outline(own_class(checkpoint.config), compare=False) if early else checkpoint.outlined
+    model, missing = checkpoint.outline(checkpoint.own_class, compare=False) if early else checkpoint.outlined
     progress(None, "Comparing parameters")
     tensors = dict(named_tensors(model))
     stored = {tensor.name: tensor for tensor in checkpoint.tensors}

@@ -11,8 +11,7 @@ import torch
 
 from inspector.analyses.sharing.compute_verdicts import Evidence, Judgment
 from inspector.analyses.sharing.result import SharedGroup, SharedMember
-from inspector.models.counting import count, count_once
-from inspector.models.memory import locate
+from inspector.models.memory import count, count_once, locate
 from inspector.text import shape_text
 
 

@@ -12,11 +12,11 @@ from tokenizers import Encoding
 from inspector.analyses.tokenization import words
 from inspector.analyses.tokenization.request import TokenizeRequest
 from inspector.analyses.tokenization.result import Tokenization
-from inspector.errors import InspectorError, RequestError
+from inspector.errors import InspectorError, MissingLibraryError, RequestError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.tokens import PROBES, Tokens
 from inspector.models.vocabulary.library import SPECIAL_ROLES
-from inspector.program import how_to_add, lacks
+from inspector.program import how_to_add
 from inspector.progress import Progress
 from inspector.request import answers
 
@@ -129,10 +129,8 @@ def _positions(checkpoint: Checkpoint, most: int) -> tuple[int | None, list[str]
     """The model's positions, which some classes alone know, and notes on a text of so many tokens."""
     try:
         return checkpoint.positions, [*checkpoint.length_notes(most)]
-    except ModuleNotFoundError as error:
-        if lacks(error):
-            return None, [words.NO_CLASS.format(how=how_to_add("models"))]
-        raise
+    except MissingLibraryError:
+        return None, [words.NO_CLASS.format(how=how_to_add("models"))]
 
 
 def _past_rows(checkpoint: Checkpoint, tokens: Tokens) -> str:

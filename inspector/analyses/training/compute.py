@@ -25,7 +25,6 @@ from inspector.analyses.training.compute_groups import (
 from inspector.analyses.training.compute_schedules import learning_rates, shrinkage
 from inspector.analyses.training.request import TrainingRequest
 from inspector.analyses.training.result import DECAYED, FROZEN, NOT_DECAYED, DecayExample, TrainingPlan
-from inspector.models.build import own_class
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.memory import shared_names
 from inspector.models.naming import embedding_matrix
@@ -67,7 +66,7 @@ def training(
     learning_rate, weight_decay = request.learning_rate, request.weight_decay
     warmup_steps, steps = request.warmup_steps, request.steps
     progress(None, "Building the model")
-    model_class = own_class(checkpoint.config)
+    model_class = checkpoint.own_class
     model, missing = checkpoint.outline(model_class)
     frozen = _built_frozen(model_class, checkpoint)
     if any(each.requires_grad for name, each in model.named_parameters() if name in frozen):

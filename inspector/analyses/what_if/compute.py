@@ -22,10 +22,10 @@ from inspector.analyses.what_if.request import WhatIfRequest
 from inspector.analyses.what_if.result import Drift, Edge, Training, Way, WhatIf
 from inspector.analyses.what_if.words import TIED
 from inspector.errors import RequestError
-from inspector.models.build import build_model, own_class, quiet, task_class
+from inspector.models.build import build_model, quiet, task_class
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.copies import StoredCopies
-from inspector.models.counting import count, count_once
+from inspector.models.memory import count, count_once
 from inspector.models.running import MEMORY_SHARE
 from inspector.models.ties import possible_ties
 from inspector.progress import Progress
@@ -106,9 +106,9 @@ def what_if(checkpoint: Checkpoint, request: WhatIfRequest, *, progress: Progres
 def _model_class(checkpoint: Checkpoint) -> type[PreTrainedModel]:
     """The class that config.json names; where it names none, a language model that is there."""
     if checkpoint.config.architectures:
-        return own_class(checkpoint.config)
+        return checkpoint.own_class
     present = checkpoint.language_heads
-    return task_class(checkpoint.config, present[0]) if present else own_class(checkpoint.config)
+    return task_class(checkpoint.config, present[0]) if present else checkpoint.own_class
 
 
 def _too_large(checkpoint: Checkpoint, model: PreTrainedModel, *, optimizer: str | None) -> str | None:

@@ -8,8 +8,9 @@ import pytest
 import torch
 
 from inspector.analyses.compare import compute_streams
-from inspector.analyses.compare.compute_streams import Stored, find_differences
-from inspector.analyses.compare.compute_sums import Sums, compare_numbers
+from inspector.analyses.compare.compute_parts import Stored, Sums
+from inspector.analyses.compare.compute_streams import find_differences
+from inspector.analyses.compare.compute_sums import compare_numbers
 from inspector.analyses.compare.words import UNREAD
 from tests.analyses.compare.compare_truth import BIAS, EMBEDDING, ask, by_name, truth
 from tests.conftest import silent

@@ -23,8 +23,8 @@ from inspector.analyses.what_if.compute_stepping import Lesson, prepare
 from inspector.analyses.what_if.result import CHANGES, RELATIONS
 from inspector.errors import RequestError
 from inspector.models.checkpoint import Checkpoint
-from inspector.models.counting import count_once
 from inspector.models.loading import load
+from inspector.models.memory import count_once
 from inspector.results.plain import to_json
 from tests.conftest import silent
 from tests.families import VOCAB, random_model, save_checkpoint
