@@ -4,6 +4,10 @@ Streamlit 1.67 takes the names of fields out of the address when the page change
 browser so while it still is on the page that is left: the way back would lead to that page without
 its inputs, and a link to a page with fields of the same name would lose what it says. Of a value
 that a field cannot take it says nothing.
+
+Two of its methods are replaced, since nothing else can do this for fields that are bound to the address: the first
+works before any line of the app runs, the second alone knows whether a field refused a value or has it as its default,
+and inputs kept by `st.query_params` instead would add an entry to the browser's history with every change.
 """
 
 from __future__ import annotations
