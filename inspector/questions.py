@@ -256,9 +256,7 @@ class Questions:
         )
 
     @checked_names
-    def placement(
-        self, task: str | None = None, device: Device = "auto", dtype: Dtype = "auto", every: bool = False
-    ) -> PlacementAnswer:
+    def placement(self, task: str | None = None, device: Device = "auto", dtype: Dtype = "auto") -> PlacementAnswer:
         """Where would the model run, and in which precision?
 
         Args:
@@ -270,10 +268,8 @@ class Questions:
                 (auto, cpu, cuda, mps, spread, stream).
             dtype: Precision; auto: float32 on the CPU; half precision on a GPU if the files are in half precision,
                 and wherever float32 does not fit (auto, float32, bfloat16, float16).
-            every: Plan every way to run the model, and estimate the time of a streamed pass by reading and using
-                two matrices.
         """
-        return self.ask("placement", task=task, device=device, dtype=dtype, every=every)
+        return self.ask("placement", task=task, device=device, dtype=dtype)
 
     @checked_names
     def ladder(

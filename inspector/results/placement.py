@@ -24,8 +24,8 @@ class Way:
     dtype: str  # of its weights during computation; "" if it cannot run this way
     memory_nbytes: int  # of weights on devices and in main memory; for a streamed model: outside its blocks
     disk_nbytes: int  # of weights that are read again in every pass, in that dtype
-    fits: bool  # within the limits for weights
-    seconds: float | None  # estimate for the blocks of one pass; None: not estimated
+    fits: bool  # within the limits for weights, as planned from the headers
+    seconds: float | None  # estimate for the blocks of one pass, if streaming was asked for; None: not estimated
     note: str  # basis of the estimate, or why the model cannot run this way
 
 
@@ -40,4 +40,4 @@ class Placement:
     places: tuple[Place, ...]  # in the order in which they are filled
     reason: str  # one or two sentences: the plan and its reason
     streamed: bool = False  # True: its blocks of layers are read one at a time in every pass
-    ways: tuple[Way, ...] = ()  # each way to run it, if requested
+    ways: tuple[Way, ...] = ()  # each way to run it

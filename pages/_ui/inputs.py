@@ -132,26 +132,28 @@ def planned(below: DeltaGenerator) -> tuple[Device, Dtype, Callable[[], None]]:
     """Ask as `placement` does, for a page that runs no model by itself.
 
     Returns:
-        Device, dtype, and what times a streamed pass, which reads two matrices: to be called last.
+        Device, dtype, and what plans, and times a streamed pass, which reads two matrices: to be called last.
     """
     device = options.ask(PlacementRequest, "device")
     dtype = options.ask(PlacementRequest, "dtype")
-    with below:  # by the headers alone: it is there before the model is
-        plan: Placement | None = session.quietly(PlacementRequest(device=device, dtype=dtype))
-    if plan:
-        st.caption(literal(f"Plan: {plan.reason}"))
-    every = options.ask(PlacementRequest, "every")
-    listed = st.container() if every else None
+    place = st.container()
+    compared = st.toggle("Compare the ways to run it", key="ways", bind="query-params")
+    listed = st.container()
 
     def time_pass() -> None:
-        if listed is None and not (plan and plan.streamed):
+        with below:  # by the headers alone: it is there before the model is
+            plan: Placement | None = session.quietly(PlacementRequest(device=device, dtype=dtype))
+        if plan is None:
             return
-        with below:
-            found: Placement | None = session.quietly(PlacementRequest(device=device, dtype=dtype, every=True))
-            ways.say(found)
-        if listed is not None:
+        with place:
+            st.caption(literal(f"Plan: {plan.reason}"))
+        if plan.streamed:
+            with below:
+                plan = session.quietly(PlacementRequest(device="stream", dtype=dtype))
+                ways.say(plan)
+        if compared:
             with listed:
-                ways.draw(found)
+                ways.draw(plan)
 
     return device, dtype, time_pass
 

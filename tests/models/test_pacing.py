@@ -118,10 +118,10 @@ def test_of_a_mixture_as_many_experts_count_as_tokens_can_reach(open_model):
     assert pacing.nbytes_of(stream, "model.layers.1", 1) == wanted
 
 
-def test_every_way_is_listed_and_only_where_it_is_asked_for(open_model):
+def test_every_way_is_listed_and_the_streamed_one_timed_where_it_is_asked_for(open_model):
     checkpoint = open_model("LlamaForCausalLM")
-    assert placement(checkpoint, progress=silent).ways == ()
-    whole, spread, stream = placement(checkpoint, progress=silent, every=True).ways
+    assert [each.seconds for each in placement(checkpoint, progress=silent).ways] == [None] * 3
+    whole, spread, stream = placement(checkpoint, progress=silent, device="stream").ways
     assert [each.device for each in (whole, spread, stream)] == ["cpu", "spread", "stream"]
     assert whole.fits
     assert stream.fits
@@ -135,7 +135,7 @@ def test_every_way_is_listed_and_only_where_it_is_asked_for(open_model):
 def test_a_model_that_cannot_be_streamed_says_why(open_model):
     checkpoint = open_model("LlamaForCausalLM")
     small = type(checkpoint)(checkpoint.manifest, settings=replace(checkpoint.settings, model_nbytes=1))
-    *_, stream = placement(small, progress=silent, every=True, dtype="bfloat16").ways
+    *_, stream = placement(small, progress=silent, device="stream", dtype="bfloat16").ways
     assert not stream.fits
     assert stream.seconds is None
     assert "INSPECTOR_MODEL_MB" in stream.note

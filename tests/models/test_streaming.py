@@ -20,6 +20,7 @@ from inspector.analyses.masked_lm.compute import predict, predict_many
 from inspector.analyses.masked_lm.result import Prediction
 from inspector.analyses.padding.compute import padding
 from inspector.analyses.placement.compute import placement
+from inspector.analyses.placement.words import NO_BLOCKS
 from inspector.analyses.plausibility.compute import plausibility
 from inspector.errors import RequestError
 from inspector.models.checkpoint import Checkpoint
@@ -278,6 +279,8 @@ def test_a_model_without_a_list_of_layers_is_refused(open_model):
     plain = open_model("LlamaForCausalLM", num_hidden_layers=0)
     with pytest.raises(RequestError, match=r"^LlamaForCausalLM has no list of layers .* set INSPECTOR_MODEL_MB"):
         lens(plain, progress=silent, text=TEXT, device="stream")
+    *_, stream = placement(plain, progress=silent).ways
+    assert (stream.fits, stream.note) == (False, NO_BLOCKS)
 
 
 MIXTURES = {

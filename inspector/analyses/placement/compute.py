@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from inspector.analyses.placement.request import PlacementRequest
+from inspector.analyses.placement.words import NO_BLOCKS
 from inspector.errors import CheckpointError, InspectorError
 from inspector.models.loading import load, plan_for
 from inspector.progress import Progress
@@ -26,7 +27,7 @@ TOKENS = 16  # of the streamed pass whose time is estimated
 
 @answers(PlacementRequest)
 def placement(checkpoint: Checkpoint, request: PlacementRequest, *, progress: Progress) -> Placement:
-    """Plan where a model runs, by its sizes; its other ways, and a streamed pass's time, only on request.
+    """Plan where a model runs and its other ways, by its sizes; where "stream" is asked for, its pass is timed.
 
     Raises:
         CheckpointError: If no model can be built.
@@ -36,16 +37,18 @@ def placement(checkpoint: Checkpoint, request: PlacementRequest, *, progress: Pr
     progress(None, "Computing sizes")
     chosen = request.task or _task(checkpoint)
     plan = plan_for(checkpoint, chosen, device=request.device, dtype=request.dtype)
-    ways = _ways(checkpoint, chosen, plan, request.dtype, progress) if request.every else ()
-    return replace(plan.result(), ways=tuple(ways))
+    return replace(plan.result(), ways=tuple(_ways(checkpoint, chosen, plan, request, progress)))
 
 
-def _ways(checkpoint: Checkpoint, task: str, plan: Plan, dtype: Dtype, progress: Progress) -> Iterator[Way]:
+def _ways(
+    checkpoint: Checkpoint, task: str, plan: Plan, request: PlacementRequest, progress: Progress
+) -> Iterator[Way]:
     """On one device, spread and streamed, each as if it had been chosen."""
+    dtype = request.dtype
     for device in cast("tuple[Device, ...]", (plan.device.type, "spread", "stream")):
         try:
             there = plan_for(checkpoint, task, device=device, dtype=dtype)
-            timed = _timed(checkpoint, task, dtype, progress) if device == "stream" else None
+            timed = _timed(checkpoint, task, dtype, progress) if device == request.device == "stream" else None
         except InspectorError as error:
             yield Way(device, "", 0, 0, fits=False, seconds=None, note=str(error))
             continue
@@ -53,6 +56,8 @@ def _ways(checkpoint: Checkpoint, task: str, plan: Plan, dtype: Dtype, progress:
         on_disk = sum(place.nbytes for place in found.places if place.device == DISK)
         fits = all(place.allowed_nbytes is None or place.nbytes <= place.allowed_nbytes for place in found.places)
         seconds, note = (timed.seconds, timed.basis) if timed else (None, "")
+        if device == "stream" and not on_disk:
+            fits, note = False, NO_BLOCKS
         yield Way(device, found.dtype, found.nbytes - on_disk, on_disk, fits=fits, seconds=seconds, note=note)
 
 

@@ -24,7 +24,7 @@ TASKS = (
 
 @dataclass(frozen=True)
 class PlacementRequest(Request):
-    """Options of `placement`; it reads no weights unless `every` is set."""
+    """Options of `placement`; it reads no weights unless `device` is "stream", whose pass it times."""
 
     verb = "placement"
 
@@ -36,8 +36,3 @@ class PlacementRequest(Request):
     )
     device: Device = placing.device()
     dtype: Dtype = placing.dtype()
-    every: bool = option(
-        False,
-        "Plan every way to run the model, and estimate the time of a streamed pass by reading and using two matrices",
-        label="Compare the ways to run it",
-    )

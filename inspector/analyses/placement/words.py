@@ -5,6 +5,7 @@ from __future__ import annotations
 from inspector.results.placement import Way
 
 MANY_SECONDS = 120  # that are told as minutes
+NO_BLOCKS = "The class has no list of layers that can be read one at a time."
 HOW = {"spread": "offloaded to memory and disk", "stream": "streamed one block at a time"}
 
 
