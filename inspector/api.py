@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from difflib import get_close_matches
 from functools import cached_property, partial
 from importlib import import_module
@@ -25,8 +25,8 @@ from weakref import finalize
 
 from inspector.catalog import CATALOG, Analysis, answer, request_of
 from inspector.errors import InspectorError, NotInCheckpointError, RequestError
+from inspector.progress import Progress
 from inspector.questions import Questions
-from inspector.report.content import Block, Context, Drawn, Section, Setting
 from inspector.request import Request, defaults, options
 from inspector.results.checkpoint import Opened
 from inspector.results.plain import to_json
@@ -41,7 +41,10 @@ if TYPE_CHECKING:
     from inspector.engine.protocol import Engine
     from inspector.models.checkpoint import Checkpoint as Model
     from inspector.plotting.theme import Theme
+    from inspector.report.content import Block, Context, Section
+    from inspector.store.manifests.manifest import Manifest
 
+Shown = Callable[[str], AbstractContextManager[Progress]]  # shows progress under a title
 SAVED = "model"  # the folder of a live model's files, in a temporary one
 CHANGED = "The weights of {name} have changed since it was wrapped: call refresh() to look at them as they are now."
 NO_MODEL = (
@@ -145,6 +148,7 @@ class Answer:
             RequestError: If there is no such theme.
         """
         from inspector.plotting.theme import THEMES
+        from inspector.report.content import Drawn
 
         if isinstance(theme, str):
             if theme not in THEMES:
@@ -206,6 +210,8 @@ class Checkpoint(Questions):
     @cached_property
     def context(self) -> Context:
         """The context for the sections of a report."""
+        from inspector.report.content import Context, Setting
+
         try:
             overview = self._ask("overview")
         except NotInCheckpointError:  # of a plain module, which is asked for sharing alone
@@ -247,7 +253,7 @@ def open(source: str | Path, *, engine: Engine | None = None) -> Checkpoint:  # 
     """
     reference = find_reference(str(source))
     if engine is None:
-        return _here(reference, settings())
+        return open_here(reference, settings())
     opened = engine.open(reference).result()
     return Checkpoint(
         opened,
@@ -291,7 +297,7 @@ class WrappedModel(Checkpoint):
             self._model.save_pretrained(made / SAVED)
             if self._tokenizer is not None:
                 self._tokenizer.save_pretrained(made / SAVED)
-            saved = _here(CheckpointRef("path", str(made / SAVED)), settings(), name=self._name)
+            saved = open_here(CheckpointRef("path", str(made / SAVED)), settings(), name=self._name)
         except BaseException:
             remove_folder(made)
             raise
@@ -340,26 +346,51 @@ def _only_sharing(verb: str, **_: Any) -> Any:
     )
 
 
-def _here(reference: CheckpointRef, limits: Settings, *, name: str | None = None) -> Checkpoint:
+def open_here(
+    reference: CheckpointRef,
+    limits: Settings,
+    *,
+    name: str | None = None,
+    fetched: Path | None = None,
+    shown: Shown | None = None,
+    staged: Callable[[Manifest], None] = lambda manifest: None,
+) -> Checkpoint:
+    """Open a checkpoint in this process.
+
+    Args:
+        reference: Of any kind.
+        limits: Settings, and where the store is.
+        name: What it is called; None: as its files say.
+        fetched: The folder that holds a model of the hub; None: it is downloaded.
+        shown: Shows progress under a title; None: by tqdm.
+        staged: Called with what the headers say, before anything is asked.
+
+    Raises:
+        CheckpointError: If it cannot be opened; the message states the reason and the next step.
+    """
     from inspector.models.checkpoint import Checkpoint as Model
     from inspector.store.opening import open_checkpoint
 
-    with _progress("Opening") as tell:
-        manifest, found = open_checkpoint(reference, settings=limits, progress=tell, restrict_paths=False)
+    shown = shown or _progress
+    with shown("Opening") as tell:
+        manifest, found = open_checkpoint(
+            reference, settings=limits, progress=tell, restrict_paths=False, fetched=fetched
+        )
+    staged(manifest)
     model = Model(manifest, settings=limits)
     if name is not None:
         model.called = (name,)
     opened = Opened(manifest.fingerprint, str(found), model.name, manifest.warnings)
-    return Checkpoint(opened, partial(_answer_here, model))
+    return Checkpoint(opened, partial(_answer_here, model, shown))
 
 
-def _answer_here(model: Model, verb: str, **parameters: Any) -> Any:
-    with _progress(CATALOG[verb].title) as tell:
+def _answer_here(model: Model, shown: Shown, verb: str, **parameters: Any) -> Any:
+    with shown(CATALOG[verb].title) as tell:
         return answer(verb, model, progress=tell, **parameters)
 
 
 @contextmanager
-def _progress(title: str) -> Iterator[Callable[[float | None, str], None]]:
+def _progress(title: str) -> Iterator[Progress]:
     """Show progress by tqdm: a bar in a notebook, a line in a terminal, nothing in a pipe."""
     from tqdm.auto import tqdm
 

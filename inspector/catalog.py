@@ -53,8 +53,6 @@ class Analysis:
     compiled_by: str = ""
     # True: while numbers are still on their way, names answer what they can, and what is left out is said.
     early: bool = False
-    # True: needs no torch for most checkpoints, so that a process which has just opened one answers soonest.
-    light: bool = False
 
     @property
     def room(self) -> str:
@@ -81,7 +79,6 @@ _QUESTIONS = (
         function="inspector.analyses.overview.compute:overview",
         symbol="inventory_2",
         needs="names",
-        light=True,
     ),
     Analysis(
         slug="sharing",
@@ -220,7 +217,6 @@ _QUESTIONS = (
         function="inspector.analyses.tokenization.compute:tokenize",
         symbol="label",
         needs="names",
-        light=True,
     ),
     Analysis(
         slug="training",

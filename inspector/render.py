@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -20,17 +20,23 @@ ROWS_SHOWN = 200
 BLOCKS_SHOWN = 40  # rows that are printed as lines where they are too wide for a table
 
 
-def write_frame(frame: pd.DataFrame, path: Path) -> None:
+def write_frame(frame: pd.DataFrame, path: Path, file: IO[bytes]) -> None:
     """Write a table as .csv or .parquet.
+
+    Args:
+        frame: The table.
+        path: Its name, whose end decides.
+        file: Where it is written; it is closed.
 
     Raises:
         RequestError: If the file cannot be written.
     """
     try:
-        if path.suffix == ".parquet":
-            frame.to_parquet(path, index=False)
-        else:
-            path.write_text(as_csv(frame), encoding="utf-8", newline="")
+        with file:
+            if path.suffix == ".parquet":
+                frame.to_parquet(file, index=False)
+            else:
+                file.write(as_csv(frame).encode())
     except OSError as error:
         raise cannot_write(path, error) from error
 

@@ -64,6 +64,7 @@ class Settings:
     store_evict: Evict  # what may go to make room: results that can be made again, or uploads too
     cluster: ClusterSettings
     given: Path | None = None  # of a worker: what the server gives it to read; `home` is then its own folder
+    uploads: Path | None = None  # of a command's child: the store whose uploads it opens; `home` is a folder of its own
     store: str | None = None  # where every server of a cluster finds the uploads, an fsspec URL
 
     @property

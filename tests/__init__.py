@@ -1,5 +1,5 @@
 """The tests; they import as workers do."""
 
-from inspector.engine.starting.deferring import defer_imports
+from inspector.sandbox.deferring import defer_imports
 
 defer_imports()

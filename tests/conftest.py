@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import torch
 
+from inspector.cli import child
 from inspector.errors import InspectorError
 from inspector.models.checkpoint import Checkpoint
 from inspector.settings import Settings, read_settings
@@ -42,6 +43,15 @@ if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 4e9:
 SECONDS: dict[str, float] = json.loads(Path(__file__).with_name("seconds.json").read_text(encoding="utf-8"))
 
 Opener = Callable[[Path], Checkpoint]
+
+
+def answer_here(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
+    """Have a command's children do their work in this process, where the libraries are loaded, with a store of its own.
+
+    A process whose libraries have computed something cannot be forked.
+    """
+    start, settings = child.start, read_settings({"INSPECTOR_HOME": str(home)})
+    monkeypatch.setattr(child, "start", lambda task, _, **__: start(task, settings, kind=child.Here))
 
 
 # Architectures that `make test` tries where a test is made for many: an encoder with a pooler, one without, two

@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any, NoReturn
 
 import typer
 
 from inspector import __version__
+from inspector.api import Checkpoint
 from inspector.catalog import CATALOG, request_of
+from inspector.cli.child import Task, do
 from inspector.demo import DEMOS
-from inspector.engine.choice import start_engine
-from inspector.engine.protocol import Job
 from inspector.errors import InspectorError
+from inspector.progress import Progress
 from inspector.request import Request, named_flag
-from inspector.results.checkpoint import Opened
 from inspector.results.plain import to_json
 from inspector.settings import settings
-from inspector.store.reference import find_reference
+from inspector.store.reference import CheckpointRef, find_reference
 from inspector.text import escaped
 
 REFUSED = 2  # exit status
-POLL_SECONDS = 0.1
 READS_ALL = ("auto", "all")  # `values` with which a question reads every number
 
 app = typer.Typer(
@@ -78,7 +77,7 @@ def answer(
     Args:
         checkpoint: As it was typed.
         as_json: One JSON object instead of tables.
-        then: What else is done with the result, such as writing a file.
+        then: What else is done with the result, in the child.
         beside: A checkpoint to compare with, as it was typed.
     """
     show(ask(verb, checkpoint, then=then, beside=beside, **parameters), as_json=as_json)
@@ -91,26 +90,54 @@ def ask(
     then: Callable[[Any], Any] = lambda result: result,
     beside: str | None = None,
     **parameters: Any,
-) -> Any:
-    """Open and run as `answer` does, and give the result back instead of printing it."""
+) -> dict[str, Any]:
+    """Open and run as `answer` does, and give plain JSON values back instead of printing them."""
     with refusals(request_of(verb)):
-        reads_all = CATALOG[verb].needs == "model" or parameters.get("values") in READS_ALL
-        engine = start_engine(settings(), restrict_paths=False, spare=False, only=verb, reads_all=reads_all)
-        try:
-            opened: Opened = waited(engine.open(find_reference(checkpoint)))
-            called = [opened.name]
-            if beside is not None:
-                other: Opened = waited(engine.open(find_reference(beside)))
-                parameters["other"] = other.fingerprint
-                called.append(other.name)
-            return then(waited(engine.run(opened.fingerprint, verb, called=called, **parameters)))
-        finally:
-            engine.close()
+        references = tuple(find_reference(each) for each in (checkpoint, beside) if each is not None)
+        return done(task_of(verb, references, parameters, then=then))
+
+
+def task_of(
+    verb: str,
+    references: Sequence[CheckpointRef],
+    parameters: Mapping[str, Any],
+    *,
+    then: Callable[[Any], Any] = lambda result: result,
+) -> Task:
+    """What a child does to answer a question about a checkpoint, or about two."""
+
+    def work(checkpoints: list[Checkpoint], _: Progress) -> dict[str, Any]:
+        first, *others = checkpoints
+        given = {**parameters, **({"other": others[0]} if others else {})}
+        return to_json(then(first.ask(verb, **given).result))
+
+    needs_model = CATALOG[verb].needs == "model"
+    return Task(
+        verb,
+        tuple(references),
+        work,
+        reads_all=needs_model or parameters.get("values") in READS_ALL,
+        device=str(parameters.get("device", "")) if needs_model else "",
+    )
+
+
+def done(task: Task) -> Any:
+    """What a task comes to, showing on a terminal what is being done.
+
+    Raises:
+        InspectorError: What it raised, or what ended its process.
+    """
+    if not sys.stderr.isatty():
+        return do(task, settings(), tell=lambda text: None)
+    from rich.console import Console
+
+    with Console(stderr=True).status("Starting") as status:
+        return do(task, settings(), tell=status.update)
 
 
 def show(result: Any, *, as_json: bool) -> None:
     """Print a result: one JSON object, or tables; its warnings go to stderr."""
-    plain = to_json(result)
+    plain = result if isinstance(result, dict) else to_json(result)
     for warning in plain.get("warnings", []):
         sys.stderr.write(f"Warning: {escaped(warning)}\n")
     if as_json:
@@ -121,20 +148,6 @@ def show(result: Any, *, as_json: bool) -> None:
         from inspector.render import write_table
 
         write_table(plain, Console(highlight=False))
-
-
-def waited(job: Job[Any]) -> Any:
-    """Wait for a job, showing on a terminal what it does."""
-    if not sys.stderr.isatty():
-        return job.result()
-    from rich.console import Console
-
-    with Console(stderr=True).status("Starting") as status:
-        while True:
-            try:
-                return job.result(timeout=POLL_SECONDS)
-            except TimeoutError:
-                status.update(job.progress.text)
 
 
 @contextmanager

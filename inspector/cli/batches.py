@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -15,16 +16,15 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from inspector.batch.asking import Ask, Batch, Entry, Wait
+from inspector.batch.asking import REFUSALS, Entry
 from inspector.batch.records import Records, describe
-from inspector.cli import answering
-from inspector.cli.answering import REFUSED
+from inspector.cli import child as children
+from inspector.cli.answering import REFUSED, task_of
+from inspector.cli.child import Child, Here, Task, preload, wait_for
 from inspector.demo import RUNS
-from inspector.engine.protocol import Engine
-from inspector.errors import CheckpointError, RequestError
+from inspector.errors import CheckpointError, InspectorError, RequestError
 from inspector.render import write_table
 from inspector.results.checkpoint import Opened
-from inspector.results.plain import to_json
 from inspector.settings import settings
 from inspector.store.names import ARCHIVE_SUFFIXES
 from inspector.store.origins.snapshots import (
@@ -86,21 +86,23 @@ def seek(checkpoints: Sequence[str] | None, listed: Path | None) -> Sought:
 
 def ask_many(
     sought: Sequence[Snapshot | Entry],
-    ask: Callable[[Engine], Ask],
+    task: Callable[[Snapshot], Task],
     *,
     question: dict[str, Any],
     results: Path | None,
     is_valid: Callable[[dict[str, Any]], bool] = lambda result: True,
     by_content: bool = True,
+    after: Callable[[Snapshot, dict[str, Any]], dict[str, Any]] = lambda snapshot, result: result,
     tell: Callable[[dict[str, Any]], str],
 ) -> list[dict[str, Any]]:
-    """Ask many checkpoints, and tell on stderr what comes of each.
+    """Ask many checkpoints, each in a child of its own, and tell on stderr what comes of each.
 
     Args:
-        ask: Gives what asks one of them, to plain JSON values.
+        task: Gives what a child does for one of them.
         question: Verb and parameters; with a checkpoint's files it decides what is known already.
         is_valid: Whether a result that was kept still holds.
         by_content: Whether equal files under another path give the same result.
+        after: What else is done with a result, in this process.
         tell: Puts a result in few words.
 
     Returns:
@@ -108,7 +110,7 @@ def ask_many(
     """
     lines: dict[str, dict[str, Any]] = {}  # by name
     waiting: dict[Snapshot, None] = {}
-    with Records(results, question) as records, started() as engine, _telling(len(sought)) as say:
+    with Records(results, question) as records, _telling(len(sought)) as say:
         for entry in sought:
             name = entry.name if isinstance(entry, Snapshot) else entry.snapshot.name
             known = records.known(entry.identity) if isinstance(entry, Snapshot) else None
@@ -120,40 +122,101 @@ def ask_many(
                 waiting[entry] = None
                 continue
             say(f"{name}: {_told(lines[name], tell)}{' (reused)' if known else ''}")
-        asked = ask(engine)
 
-        def recall(snapshot: Snapshot, opened: Opened, wait: Any) -> Any:
+        def known_by(opened: Opened) -> dict[str, Any] | None:
             line = records.known_by(opened.fingerprint, opened.name) if by_content else None
-            return line["result"] if line else asked(snapshot, opened, wait)
+            return line["result"] if line else None
 
-        batch = Batch(engine, tuple(waiting), recall, workers=settings().workers)
-        for entry in batch.answers():
+        for entry in _answers(tuple(waiting), task, known_by, after):
             line = lines[entry.snapshot.name] = _public(records.add(entry))
             say(f"{entry.snapshot.name}: {_told(line, tell)}")
     names = [e.name if isinstance(e, Snapshot) else e.snapshot.name for e in sought]
     return [lines[name] for name in names]
 
 
-def asking(verb: str, parameters: Mapping[str, Any]) -> Callable[[Engine], Ask]:
-    """What asks each checkpoint the same question."""
-
-    def begin(engine: Engine) -> Ask:
-        def ask(_: Snapshot, opened: Opened, wait: Wait) -> dict[str, Any]:
-            return to_json(wait(engine.run(opened.fingerprint, verb, called=(opened.name,), **parameters)))
-
-        return ask
-
-    return begin
-
-
-@contextmanager
-def started() -> Iterator[Engine]:
-    """The engine of a command, ended with it."""
-    engine = answering.start_engine(settings(), restrict_paths=False, spare=False)
+def _answers(
+    snapshots: Sequence[Snapshot],
+    task: Callable[[Snapshot], Task],
+    known: Callable[[Opened], dict[str, Any] | None],
+    after: Callable[[Snapshot, dict[str, Any]], dict[str, Any]],
+) -> Iterator[Entry]:
+    """Ask as many at once as the settings allow; each entry is given as soon as it is there."""
+    if len(snapshots) > 1:
+        preload(task(snapshots[0]).verb)
+    waiting, running = deque(snapshots), list[_Asked]()
     try:
-        yield engine
+        while waiting or running:
+            while waiting and len(running) < settings().workers:
+                asked = _Asked(waiting.popleft(), task, known, after)
+                running.append(asked)
+            if sum(asked.go_on() for asked in running) == 0:
+                wait_for([asked.child for asked in running if asked.child])
+            ended = [asked for asked in running if asked.entry]
+            running = [asked for asked in running if not asked.entry]
+            yield from (asked.entry for asked in ended if asked.entry)
     finally:
-        engine.close()
+        for asked in running:
+            asked.end()
+
+
+class _Asked:
+    """A checkpoint that is being asked."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        task: Callable[[Snapshot], Task],
+        known: Callable[[Opened], dict[str, Any] | None],
+        after: Callable[[Snapshot, dict[str, Any]], dict[str, Any]],
+    ) -> None:
+        self.entry: Entry | None = None  # once it has answered
+        self.child: Child | Here | None = None
+        self._snapshot = snapshot
+        self._known, self._after = known, after
+        self._opened: Opened | None = None
+        try:
+            self.child = children.start(task(snapshot), settings())
+        except InspectorError as error:
+            self._fail(error)
+
+    def go_on(self) -> bool:
+        """Take a message of its child; False: there is none."""
+        if self.child is None:
+            return True
+        try:
+            said = self.child.read()
+            if said is None:
+                return False
+            if said.kind == "opened":
+                self._opened = said.value
+                if result := self._known(said.value):
+                    self._succeed(result)
+            elif said.kind == "done":
+                self._succeed(self._after(self._snapshot, said.value))
+            elif said.kind == "failed":
+                self._fail(said.value)
+        except InspectorError as error:
+            self._fail(error)
+        return True
+
+    def end(self) -> None:
+        """End its child."""
+        if self.child is not None:
+            self.child.end()
+
+    def _succeed(self, result: dict[str, Any]) -> None:
+        self.entry = Entry(self._snapshot, "done", result, opened=self._opened)
+        self.end()
+
+    def _fail(self, error: InspectorError) -> None:
+        status = "refused" if isinstance(error, REFUSALS) else "failed"
+        self.entry = Entry(self._snapshot, status, error=str(error), opened=self._opened)
+        self.end()
+
+
+def asking(verb: str, parameters: Mapping[str, Any]) -> Callable[[Snapshot], Task]:
+    """What asks each checkpoint the same question."""
+    return lambda snapshot: task_of(verb, (snapshot.reference,), parameters)
 
 
 def show_many(

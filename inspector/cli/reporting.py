@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import sys
+import zipfile
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,22 +12,24 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from inspector.batch.asking import Ask, Entry, Wait
-from inspector.cli.answering import AsJson, Source, app, refusals, show, waited
-from inspector.cli.batches import Kept, Listed, Sources, ask_many, leave, seek, show_many, started
+from inspector.api import Checkpoint
+from inspector.batch.asking import Entry
+from inspector.cli.answering import AsJson, Source, app, done, refusals, show
+from inspector.cli.batches import Kept, Listed, Sources, ask_many, leave, seek, show_many
+from inspector.cli.child import Task
+from inspector.cli.output import Output
 from inspector.cli.report_names import file_names
 from inspector.cli.verbs import flagged, gathered
-from inspector.engine.protocol import Engine
-from inspector.errors import RequestError, cannot_write
-from inspector.report.bundle import write_bundle
+from inspector.errors import RequestError
+from inspector.progress import Progress
+from inspector.report.bundle import add_pictures, bundle_files, figure_names, pack, unpack
 from inspector.report.content import Report, Setting
 from inspector.report.making import COMPARING, DEFAULT, check_sections, make_report
 from inspector.report.page import write_page
 from inspector.report.screenshots import check_pages, take_pictures
 from inspector.report.sections import BY_SLUG
-from inspector.results.checkpoint import Opened
 from inspector.store.origins.snapshots import Snapshot
-from inspector.store.reference import find_reference
+from inspector.store.reference import CheckpointRef, find_reference
 
 
 @app.command()
@@ -69,23 +72,47 @@ def report(
             leave(lines)
             return
         _check_output(output)
-        with started() as engine:
-            opened: Opened = waited(engine.open(find_reference(checkpoint)))
-            second = waited(engine.open(find_reference(other))) if other else None
-            with Console(stderr=True).status("Starting") as status:
-                made = make_report(
-                    engine,
-                    opened,
-                    sections=chosen,
-                    setting=setting,
-                    other=second,
-                    tell=lambda _, said: status.update(said),
-                )
-        data, problem = _written(made, output)
-        _save(output, data)
-    if problem:
+        references = tuple(find_reference(each) for each in (checkpoint, other) if each)
+        file = Output(output)
+        try:
+            summary = _finished(done(_task(references, chosen, setting, file)), file)
+        finally:
+            file.drop()
+    if problem := summary["without_pictures"]:
         sys.stderr.write(f"Warning: {problem}\n")
-    show(_summary(made, output, len(data), problem), as_json=as_json)
+    show(summary, as_json=as_json)
+
+
+def _task(references: tuple[CheckpointRef, ...], chosen: tuple[str, ...], setting: Setting, output: Output) -> Task:
+    """What a child does: it makes the report, and writes it without the pictures."""
+
+    def work(checkpoints: list[Checkpoint], tell: Progress) -> dict[str, Any]:
+        first, *others = checkpoints
+
+        def ask(verb: str, _: Callable[[str], None], /, **parameters: Any) -> Any:
+            second = {"other": others[0]} if "other" in parameters else {}
+            return first.ask(verb, **parameters | second).result
+
+        made = make_report(
+            ask, first.opened, sections=chosen, setting=setting, other=others[0].opened if others else None, tell=tell
+        )
+        page = write_page(made)
+        packed = output.path.suffix == ".zip"
+        output.write(pack(bundle_files(made, page), compression=zipfile.ZIP_STORED) if packed else page.encode())
+        return {"summary": _summary(made, output.path), "names": figure_names(made)}
+
+    return Task("report", references, work, reads_all=True, device=setting.device)
+
+
+def _finished(made: dict[str, Any], output: Output) -> dict[str, Any]:
+    """Add the pictures, which a browser draws beside the child, and say what was written."""
+    summary = made["summary"]
+    if output.path.suffix == ".zip":
+        data, summary["without_pictures"] = add_pictures(unpack(output.read()), [str(name) for name in made["names"]])
+        output.write(data)
+    summary["nbytes"] = output.nbytes
+    output.finish()
+    return summary
 
 
 def _report_many(
@@ -107,27 +134,12 @@ def _report_many(
             "folder that you can write to."
         ) from error
     files = file_names(sought, folder)
+    others = (find_reference(other),) if other else ()
+    outputs: dict[Snapshot, Output] = {}
 
-    def asking(engine: Engine) -> Ask:
-        second: list[Opened] = []  # opened once, for all
-
-        def ask(snapshot: Snapshot, opened: Opened, wait: Wait) -> dict[str, Any]:
-            if other and not second:
-                second.append(wait(engine.open(find_reference(other))))
-            made = make_report(
-                engine,
-                opened,
-                sections=chosen,
-                setting=setting,
-                other=second[0] if second else None,
-                tell=lambda *_: None,
-            )
-            output = files[snapshot]
-            data, problem = _written(made, output)
-            _save(output, data)
-            return _summary(made, output, len(data), problem)
-
-        return ask
+    def task(snapshot: Snapshot) -> Task:
+        outputs[snapshot] = Output(files[snapshot])
+        return _task((snapshot.reference, *others), chosen, setting, outputs[snapshot])
 
     question = {
         "verb": "report",
@@ -136,15 +148,20 @@ def _report_many(
         "other": other,
         "folder": str(folder.absolute()),
     }
-    return ask_many(
-        sought,
-        asking,
-        question=question,
-        results=results,
-        is_valid=_is_there,
-        by_content=False,
-        tell=lambda result: f"wrote {result['file']}",
-    )
+    try:
+        return ask_many(
+            sought,
+            task,
+            question=question,
+            results=results,
+            is_valid=_is_there,
+            by_content=False,
+            after=lambda snapshot, made: _finished(made, outputs[snapshot]),
+            tell=lambda result: f"wrote {result['file']}",
+        )
+    finally:
+        for output in outputs.values():
+            output.drop()
 
 
 def _is_there(result: dict[str, Any]) -> bool:
@@ -172,33 +189,16 @@ def _check_output(output: Path) -> None:
         )
 
 
-def _written(made: Report, output: Path) -> tuple[bytes, str | None]:
-    page = write_page(made)
-    if output.suffix == ".html":
-        return page.encode(), None
-    return write_bundle(made, page=page)
-
-
-def _save(output: Path, data: bytes) -> None:
-    try:
-        # Under another name first: what stands under its own is whole.
-        part = output.with_name(f".{output.name}.{os.getpid()}.part")
-        part.write_bytes(data)
-        part.replace(output)
-    except OSError as error:
-        raise cannot_write(output, error) from error
-
-
-def _summary(made: Report, output: Path, nbytes: int, problem: str | None) -> dict[str, Any]:
+def _summary(made: Report, output: Path) -> dict[str, Any]:
     return {
         "file": str(output),
-        "nbytes": nbytes,
+        "nbytes": 0,  # when it is written
         "sections": [part.slug for part in made.parts],
         "absent": [{"section": part.slug, "reason": part.absent} for part in made.parts if part.absent],
         "figures": sum(len(part.figures) for part in made.parts),
         "tables": sum(len(part.tables) for part in made.parts),
         "fingerprint": made.context.overview.fingerprint,
-        "without_pictures": problem,
+        "without_pictures": None,
     }
 
 

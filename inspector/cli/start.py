@@ -28,10 +28,6 @@ def main() -> None:
         verbs = [each.name or each.callback.__name__ for each in app.registered_commands if each.callback]
         sys.argv[1:] = with_verb(sys.argv[1:], verbs)
     else:
-        if "--help" not in sys.argv:
-            from inspector.engine.starting.ahead import start_ahead
-
-            start_ahead(asked.verb)
         from inspector.cli.answering import app
         from inspector.cli.verbs import register
 

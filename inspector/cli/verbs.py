@@ -14,12 +14,13 @@ from typing import Annotated, Any, get_args, get_origin
 import typer
 
 from inspector.catalog import Analysis, request_of
-from inspector.cli.answering import AsJson, Source, answer, app, refusals
+from inspector.cli.answering import AsJson, Source, app, ask, refusals, show
+from inspector.cli.output import Output, writing
 from inspector.errors import RequestError
 from inspector.request import Option, Request, defaults, flag_of, from_text, kinds_of, options, plain_kind, switch_of
 
 SUFFIXES = (".csv", ".parquet")
-Output = Annotated[Path | None, typer.Option("-o", "--output", help="Write the table: .csv or .parquet.")]
+Written = Annotated[Path | None, typer.Option("-o", "--output", help="Write the table: .csv or .parquet.")]
 
 
 def register(analyses: Iterable[Analysis]) -> None:
@@ -101,13 +102,14 @@ def _command(analysis: Analysis, own: ModuleType | None) -> Callable[..., None]:
         with refusals(request):
             _refuse_name(output)
             parameters = gathered(request, given)
-        answer(
-            analysis.verb,
-            checkpoint,
-            as_json=as_json,
-            then=lambda result: _written(result, saved, output, in_short, as_json=as_json),
-            **parameters,
-        )
+            with writing(output) as file:
+                shown = ask(
+                    analysis.verb,
+                    checkpoint,
+                    then=lambda result: _written(result, saved, file, in_short, as_json=as_json),
+                    **parameters,
+                )
+        show(shown, as_json=as_json)
 
     command.__signature__ = _signature(request, saved=saved)  # pyright: ignore[reportFunctionMemberAccess]
     command.__annotations__ = {
@@ -127,7 +129,7 @@ def _signature(request: type[Request], *, saved: str | None) -> inspect.Signatur
             default = None
         parameters.append(inspect.Parameter(name, keyword, default=default, annotation=typed(request, name)))
     if saved:
-        parameters.append(inspect.Parameter("output", keyword, default=None, annotation=Output))
+        parameters.append(inspect.Parameter("output", keyword, default=None, annotation=Written))
     parameters.append(inspect.Parameter("as_json", keyword, default=False, annotation=AsJson))
     return inspect.Signature(parameters)
 
@@ -139,11 +141,11 @@ def _refuse_name(output: Path | None) -> None:
 
 
 def _written(
-    result: Any, saved: str | None, output: Path | None, in_short: Callable[[Any], Any], *, as_json: bool
+    result: Any, saved: str | None, output: Output | None, in_short: Callable[[Any], Any], *, as_json: bool
 ) -> Any:
     if output is not None and saved:
         from inspector.render import write_frame
 
-        write_frame(getattr(result, saved), output)
-        result = dataclasses.replace(result, file=str(output))
+        write_frame(getattr(result, saved), output.path, output.file("wb"))
+        result = dataclasses.replace(result, file=str(output.path))
     return result if as_json else in_short(result)

@@ -9,7 +9,6 @@ the worker may write is copied both ways, so that it changes nothing of the stor
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import threading
 import uuid
@@ -20,17 +19,15 @@ from pathlib import Path
 from inspector.engine.wire import OpenRequest, RunRequest
 from inspector.sandbox.privileges import give_to, worker_user
 from inspector.settings import Settings
-from inspector.store.files import LOCK, below, fresh_folder, remove_file, remove_folder, share
-from inspector.store.hashing import HASHES, HashCache
+from inspector.store.files import LOCK, below, fresh_folder, remove_folder, share
 from inspector.store.keeping.arrays import MAX_NBYTES
 from inspector.store.keeping.quota import GIVEN, trim
+from inspector.store.keeping.results import RESULT, limit_of, put_copy
 from inspector.store.manifests.documents import DamagedError, copy_file, is_fingerprint, is_plain_file
 from inspector.store.manifests.entries import ENTRY, MANIFEST, OPENED, UPLOADS, results_folder
 from inspector.store.manifests.reader import FOLDER, WEIGHTS
 from inspector.store.reference import ARRIVED, STORED, CheckpointRef
 from inspector.store.registry import INCOMINGS, TEMPORARY, WORKERS
-
-RESULT = re.compile(rf"[0-9a-f]{{64}}\.arrays|{re.escape(HASHES)}")
 
 Signature = tuple[int, ...]  # tells an entry from a later one of the same name
 
@@ -147,7 +144,7 @@ class Desk:
             if RESULT.fullmatch(path.name) and not (own / path.name).exists():
                 self._make(own)
                 with suppress(OSError, DamagedError):
-                    copy_file(path, own / path.name, limit=_limit(path))
+                    copy_file(path, own / path.name, limit=limit_of(path))
                     give_to(own / path.name, self._user)
                     self._results[own / path.name] = _stamp(own / path.name)
 
@@ -162,14 +159,9 @@ class Desk:
                 os.utime(target)
                 return False
             target.parent.mkdir(parents=True, exist_ok=True)
-            self._left -= _put_copy(path, target, limit=min(_limit(path), self._left))
+            self._left -= put_copy(path, target, limit=min(limit_of(path), self._left))
             return True
         return False
-
-
-def _limit(path: Path) -> int:
-    """Bytes of a result of this name; no reader takes more."""
-    return HashCache.MAX_NBYTES if path.name == HASHES else MAX_NBYTES
 
 
 def _stamp(path: Path) -> Signature:
@@ -218,15 +210,3 @@ def _link(path: Path, target: Path) -> None:
         os.link(path, target, follow_symlinks=False)
     except OSError:
         shutil.copyfile(path, target, follow_symlinks=False)
-
-
-def _put_copy(path: Path, target: Path, *, limit: int) -> int:
-    """Put a copy of a file in the place of what is there; its size."""
-    fresh = target.with_name(f".new-{uuid.uuid4().hex}")
-    try:
-        copy_file(path, fresh, limit=limit)
-        fresh.replace(target)
-    finally:
-        with suppress(OSError):
-            remove_file(fresh)
-    return target.lstat().st_size

@@ -16,7 +16,6 @@ from multiprocessing.connection import Connection, Pipe
 from typing import IO
 
 from inspector.engine.logs import follow_log
-from inspector.engine.wire import IMPORT
 from inspector.sandbox.limits import GPU_NODES
 
 # A process that has looked for a GPU cannot be forked, and macOS' libraries cannot either: there
@@ -119,20 +118,11 @@ class ForkServer:
         """False: it takes no request any more."""
         return self._process.poll() is None
 
-    def warm_up(self) -> None:
-        """Have it import its modules before anybody asks for a process.
-
-        Raises:
-            OSError: If the fork server is gone.
-        """
-        with self._lock:
-            self._channel.sendall(IMPORT)
-
     def fork(self, when: bytes) -> Forked:
         """Ask for a process.
 
         Args:
-            when: `wire.NOW`, `WARM` or `AHEAD`.
+            when: `wire.NOW` or `WARM`.
 
         Raises:
             OSError: If the fork server is gone.

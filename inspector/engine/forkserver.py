@@ -4,10 +4,9 @@ Importing torch and transformers takes seconds, and memory, in each process that
 imports them once and reads no file of anybody's; a worker begins as its copy, confined before it
 reads anything. Nothing here runs threads of its own while it forks.
 
-A request is one byte that says when to fork: `NOW`; `WARM`, once all modules are imported; or `AHEAD`, now, and
-then the modules are imported for those that come later. `IMPORT` has them imported, and forks nobody. With the
-others come three descriptors: the worker's pipe, its log, and a pipe on which this process writes the worker's
-process id (negative: the number of the error) and then how it ended, a line each.
+A request is one byte that says when to fork: `NOW`, or `WARM`, once all modules are imported. With it come three
+descriptors: the worker's pipe, its log, and a pipe on which this process writes the worker's process id (negative: the
+number of the error) and then how it ended, a line each.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ import traceback
 from contextlib import suppress
 from importlib import import_module
 
-from inspector.engine.starting.deferring import defer_imports
-from inspector.engine.wire import AHEAD, IMPORT, WARM
+from inspector.engine.wire import WARM
 from inspector.engine.worker import work
 from inspector.program import lacks
+from inspector.sandbox.deferring import defer_imports
 
 DESCRIPTORS = 3
 
@@ -58,9 +57,7 @@ class ForkServer:
             if self._channel in ready:
                 asked, descriptors, *_ = socket.recv_fds(self._channel, 1, DESCRIPTORS)
                 listening = bool(asked)
-                if asked == IMPORT:
-                    self._warm_up()
-                elif asked and (pipe := self._fork(asked, *descriptors)) is not None:
+                if asked and (pipe := self._fork(asked, *descriptors)) is not None:
                     return pipe
         sys.exit(0)
 
@@ -80,8 +77,6 @@ class ForkServer:
             self._report(status, child)
         os.close(pipe)
         os.close(log)
-        if asked == AHEAD:
-            self._warm_up()
         return None
 
     def _warm_up(self) -> None:

@@ -37,7 +37,6 @@ from inspector.engine.pool import Pool
 from inspector.engine.process import WorkerProcess
 from inspector.engine.protocol import Ending, Progress, WorkerStatus
 from inspector.engine.shares import asker
-from inspector.engine.starting.compiling import Compiler
 from inspector.engine.waiting import PATIENCE_SECONDS, Waiting
 from inspector.engine.wire import (
     Answers,
@@ -57,6 +56,7 @@ from inspector.engine.wire import (
 from inspector.errors import CLOSING, STOPPED, CancelledError, CheckpointError, InspectorError, WorkerError
 from inspector.results.checkpoint import Opened
 from inspector.sandbox import limits
+from inspector.sandbox.compiling import Compiler
 from inspector.settings import Settings
 from inspector.store.origins.hub import versions_folder
 from inspector.store.reference import OUTLINE, CheckpointRef
@@ -79,7 +79,6 @@ class LocalEngine:
         settings: Limits, and where the store is.
         restrict_paths: True: folders are opened under the allowed roots only.
         spare: True: keep one process warm for the next checkpoint.
-        apart: True: open a checkpoint in another process than the one that answers, as `Pool` says.
         catalog: The analyses that may be asked for.
         functions: What the workers import.
         patience: Seconds that a job waits while a loaded model serves those that came after it.
@@ -91,7 +90,6 @@ class LocalEngine:
         *,
         restrict_paths: bool = True,
         spare: bool = True,
-        apart: bool = False,
         catalog: Iterable[Analysis] = CATALOG.values(),
         functions: WorkerFunctions | None = None,
         patience: float = PATIENCE_SECONDS,
@@ -106,7 +104,7 @@ class LocalEngine:
         self._compiler = Compiler(settings)
         self._carrier = Carrier(settings, Hooks(self.open, self._proceed, self._carried))
         self._endings: deque[Ending] = deque(maxlen=ENDINGS)
-        self._pool = Pool(self._start, limit=settings.workers, spare=spare, apart=apart)
+        self._pool = Pool(self._start, limit=settings.workers, spare=spare)
         self._calm_since = time.monotonic()
         self._closed = False
         self._ended = threading.Event()

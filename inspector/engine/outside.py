@@ -6,7 +6,6 @@ starts. A worker that is asked about other files later is replaced by one that m
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,8 +15,7 @@ from inspector.engine.wire import OpenRequest, RunRequest
 from inspector.errors import InspectorError
 from inspector.settings import Settings
 from inspector.store.manifests.documents import is_fingerprint
-from inspector.store.origins.places import demo_source, find_path, path_source
-from inspector.store.origins.sources import Source, folder_source
+from inspector.store.origins.places import files_of
 
 Outside = frozenset[tuple[Path, int]]  # real paths and their inodes: another file of the same name is another one
 NOTHING: Outside = frozenset()
@@ -40,7 +38,8 @@ def find_outside(request: OpenRequest | RunRequest, settings: Settings, *, restr
     if isinstance(request, OpenRequest):
         found = set[tuple[Path, int]]()
         with suppress(OSError, RuntimeError, ValueError, InspectorError):  # the worker says what is wrong
-            for path in _opened(request, settings, restrict_paths=restrict_paths):
+            reference, fetched = request.reference, request.fetched
+            for path in files_of(reference, settings, restrict=restrict_paths, fetched=fetched):
                 found.add((path.resolve(), path.stat().st_ino))
     else:
         asked = (request.fingerprint, request.parameters.get("other"))
@@ -48,27 +47,3 @@ def find_outside(request: OpenRequest | RunRequest, settings: Settings, *, restr
         files = (file for each in checkpoints if each for file in each.manifest.files)
         found = {(file.path, file.stamp[1]) for file in files if file.stamp}
     return frozenset((path, inode) for path, inode in found if not path.is_relative_to(PACKAGE))
-
-
-def _opened(request: OpenRequest, settings: Settings, *, restrict_paths: bool) -> Iterator[Path]:
-    reference = request.reference
-    if request.fetched:
-        yield request.fetched
-        yield from _listed(folder_source(request.fetched, kind="hub", name=reference.value))
-    elif reference.kind == "demo":
-        yield from demo_source(reference).files.values()
-    elif reference.kind == "path":
-        place = find_path(reference, settings, restrict=restrict_paths)
-        if place.is_dir():
-            yield place
-        source = path_source(reference, settings, restrict=restrict_paths)
-        if not isinstance(source, Source):
-            yield source
-        else:
-            yield from _listed(source) if place.is_dir() else source.files.values()
-
-
-def _listed(source: Source) -> Iterator[Path]:
-    """The files of a folder, and the folders that hold them: it is one as a rule, or one with another inside."""
-    yield from source.files.values()
-    yield from {path.parent for path in source.files.values()}

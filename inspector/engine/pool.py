@@ -8,7 +8,7 @@ from inspector.engine.jobs import LocalJob
 from inspector.engine.outside import NOTHING, Outside
 from inspector.engine.process import WorkerProcess
 from inspector.engine.shares import Shares
-from inspector.engine.wire import AHEAD, NOW, WARM, OpenRequest
+from inspector.engine.wire import NOW, WARM, OpenRequest
 from inspector.results.checkpoint import Opened
 from inspector.store.names import is_archive
 
@@ -21,17 +21,12 @@ class Pool:
             outside the store.
         limit: Workers at once, the spare not counted.
         spare: True: keep one process warm for the next checkpoint.
-        apart: True: a process that opens a checkpoint is not the one that answers about it. While it reads the
-            headers, everything slow is imported for the other.
     """
 
-    def __init__(
-        self, start: Callable[[bool, bytes, Outside], WorkerProcess], *, limit: int, spare: bool, apart: bool = False
-    ) -> None:
+    def __init__(self, start: Callable[[bool, bytes, Outside], WorkerProcess], *, limit: int, spare: bool) -> None:
         self._start = start
         self._limit = limit
         self._keep_spare = spare
-        self._apart = apart
         self._shares = Shares(limit, lambda: (worker.jobs for worker in self.busy))
         self._requests = 0
         self._started = 0
@@ -100,7 +95,7 @@ class Pool:
         self._names[opened.fingerprint] = opened.name
         if isinstance(job.request, OpenRequest):
             self._opened[str(job.request.reference)] = opened.fingerprint
-        used_up = self._apart or worker.network or worker.spent
+        used_up = worker.network or worker.spent
         if worker.fingerprint is None and not used_up and not self.of(opened.fingerprint):
             worker.fingerprint, worker.name = opened.fingerprint, opened.name
 
@@ -148,11 +143,9 @@ class Pool:
 
     def _begin(self, network: bool = False, outside: Outside = NOTHING) -> WorkerProcess:
         """Start a process. The first, and a second one beside it, are to answer soon; more will pay off."""
-        if network and self._apart:
-            return self._start(network, NOW, outside)  # of a fork server of its own
         self._started += 1
-        soon = 1 if self._apart or (self._keep_spare and not outside) else 2
-        return self._start(network, WARM if self._started > soon else AHEAD if self._apart else NOW, outside)
+        soon = 1 if self._keep_spare and not outside else 2
+        return self._start(network, WARM if self._started > soon else NOW, outside)
 
     def _evict(self, wanted: Set[str]) -> bool:
         idle = [w for w in self.workers if not w.jobs and w.fingerprint not in wanted]

@@ -8,10 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
-
-import psutil
 
 from inspector.catalog import Needs, find
 from inspector.encoding import DecodeError, decode, encode
@@ -27,7 +24,7 @@ from inspector.results.checkpoint import Opened
 from inspector.sandbox.confinement import Confinement
 from inspector.sandbox.disk_usage import kept_nbytes
 from inspector.sandbox.environment import worker_environment
-from inspector.sandbox.limits import Usage, opening_nbytes, start_error
+from inspector.sandbox.limits import Usage, cpu_seconds_of, opening_nbytes, start_error, usage_of
 from inspector.settings import MB
 from inspector.store.hashing import Ahead
 from inspector.store.manifests.documents import collector_paused
@@ -172,11 +169,7 @@ class WorkerProcess:
 
     def cpu_seconds(self) -> float:
         """Processor time since the process was started; 0 when it is gone."""
-        try:
-            times = psutil.Process(self.pid).cpu_times()
-        except psutil.Error:
-            return 0.0
-        return times.user + times.system
+        return cpu_seconds_of(self.pid)
 
     def keeps_too_much(self) -> bool:
         """Whether its folder holds more than it may; takes a moment where there are many files."""
@@ -184,16 +177,7 @@ class WorkerProcess:
 
     def usage(self) -> Usage:
         """What the process uses now; nothing once it is gone."""
-        try:
-            process = psutil.Process(self.pid)
-            return Usage(
-                memory_nbytes=own_memory(process),
-                cpu_seconds=self.cpu_seconds() - self._cpu_before,
-                threads=process.num_threads(),
-                seconds=time.monotonic() - self.started,
-            )
-        except psutil.Error:
-            return Usage(0, 0.0, 0, 0.0)
+        return usage_of(self.pid, since=self.started, cpu_before=self._cpu_before)
 
     def _follow(self) -> None:
         try:
@@ -258,16 +242,3 @@ def longest_answer(jobs: Sequence[LocalJob]) -> int:
         return MAX_UNASKED
     request = jobs[0].request
     return MAX_OPENED if isinstance(request, OpenRequest) else LONGEST[request.needs]
-
-
-def own_memory(process: psutil.Process) -> int:
-    """Bytes of a process that are in memory and in no file: those it shares with others too.
-
-    Pages of mapped files are left out where the system tells them apart: it drops them as needed.
-    """
-    try:
-        lines = Path(f"/proc/{process.pid}/status").read_text(encoding="ascii", errors="replace").splitlines()
-    except OSError:  # not Linux, or gone
-        return process.memory_info().rss
-    counted = [line.split()[1] for line in lines if line.startswith(("RssAnon:", "RssShmem:"))]
-    return 1024 * sum(map(int, counted)) if counted else process.memory_info().rss

@@ -173,9 +173,7 @@ class Warm:
     """Everything slow is imported."""
 
 
-# When a fork server forks: at once, with everything slow imported, or at once and then imports everything slow.
-NOW, WARM, AHEAD = b"n", b"w", b"a"
-IMPORT = b"i"  # in the place of these: it forks nobody, and imports everything slow
+NOW, WARM = b"n", b"w"  # when a fork server forks: at once, or with everything slow imported
 VERSION = re.compile(r"[0-9a-f]{40}")
 MAX_TEXT = 2_000  # characters of a sentence that a worker says; of each in an answer to "open"
 MAX_WARNINGS, MAX_OPTION = 1_000, 100

@@ -12,6 +12,7 @@ from inspector.report.page import write_page
 from inspector.report.pictures import Tell, draw_pictures
 from inspector.text import as_csv
 
+PAGE = "report.html"
 WHEN = (1980, 1, 1, 0, 0, 0)  # of every file: the same report gives the same archive
 
 
@@ -26,28 +27,55 @@ def write_bundle(
     Returns:
         The archive, and why it holds no pictures and no PDF; None where it does.
     """
-    page = page or write_page(report)
-    files = {"report.html": page.encode(), "report.ipynb": write_notebook(report).encode()}
+    return add_pictures(bundle_files(report, page or write_page(report)), figure_names(report), tell=tell)
+
+
+def bundle_files(report: Report, page: str) -> dict[str, bytes]:
+    """The files of a report that need no browser: the page, the notebook and the tables, by name."""
+    files = {PAGE: page.encode(), "report.ipynb": write_notebook(report).encode()}
     for part in report.parts:
         for table in part.tables:
-            name = f"tables/{part.slug}-{table.name}.csv"
-            files[name] = as_csv(table.frame).encode()
-    names = [f"{part.slug}-{figure.name}" for part in report.parts for figure in part.figures]
+            files[f"tables/{part.slug}-{table.name}.csv"] = as_csv(table.frame).encode()
+    return files
+
+
+def figure_names(report: Report) -> list[str]:
+    """The names of a report's figures, "section-figure"."""
+    return [f"{part.slug}-{figure.name}" for part in report.parts for figure in part.figures]
+
+
+def add_pictures(
+    files: dict[str, bytes], names: list[str], *, tell: Tell = lambda share, text: None
+) -> tuple[bytes, str | None]:
+    """Pack the files of a report, with its figures and a PDF where there is a browser; see `write_bundle`."""
     problem = None
     try:
-        files |= draw_pictures(page, names, tell=tell)
+        files = files | draw_pictures(files[PAGE].decode(), names, tell=tell)
     except CancelledError:
         raise
     except InspectorError as error:
         problem = str(error)
-    return _packed(files), problem
+    return pack(files), problem
 
 
-def _packed(files: dict[str, bytes]) -> bytes:
+def pack(files: dict[str, bytes], *, compression: int = zipfile.ZIP_DEFLATED) -> bytes:
+    """Put files into an archive, the same ones always into the same bytes."""
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(buffer, "w", compression) as archive:
         for name, data in files.items():
             entry = zipfile.ZipInfo(name, WHEN)
-            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.compress_type = compression
             archive.writestr(entry, data)
     return buffer.getvalue()
+
+
+def unpack(archive: bytes) -> dict[str, bytes]:
+    """The files of an archive that `pack` made without compression.
+
+    Raises:
+        ValueError: If it is none.
+    """
+    with zipfile.ZipFile(io.BytesIO(archive)) as opened:
+        if any(entry.compress_type != zipfile.ZIP_STORED for entry in opened.infolist()):
+            raise ValueError("compressed")
+        return {entry.filename: opened.read(entry) for entry in opened.infolist()}

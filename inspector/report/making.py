@@ -1,16 +1,15 @@
-"""Ask the engine for what the sections stand on, and put the report together."""
+"""Ask for what the sections stand on, and put the report together."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 from inspector.analyses.overview.result import Overview
 from inspector.catalog import PAGES
 from inspector.demo import examples_of
-from inspector.engine.protocol import Engine, Job
 from inspector.errors import InspectorError, NotInCheckpointError, RequestError
 from inspector.report import provenance
 from inspector.report.content import Context, Part, Report, Section, Setting, reached
@@ -21,9 +20,21 @@ from inspector.results.checkpoint import Opened
 DEFAULT = tuple(section.slug for section in SECTIONS if section.quick)
 COMPARING = "compare"  # the section that needs a second checkpoint
 NO_SECOND = "The section compare needs a second checkpoint: name one (--other), or leave the section out."
-POLL_SECONDS = 0.1
 
 Tell = Callable[[float, str], None]  # share done, what is being done; may raise to stop
+
+
+class Ask(Protocol):
+    """Answers a question about the checkpoint of a report, or raises an InspectorError."""
+
+    def __call__(self, verb: str, tell: Callable[[str], None], /, **parameters: Any) -> Any:
+        """Answer a question; `other` is the fingerprint of the second checkpoint.
+
+        Args:
+            verb: Of the question.
+            tell: Called with what is being done; may raise to stop.
+        """
+        ...
 
 
 def check_sections(slugs: Iterable[str]) -> tuple[str, ...]:
@@ -42,7 +53,7 @@ def check_sections(slugs: Iterable[str]) -> tuple[str, ...]:
 
 
 def make_report(
-    engine: Engine,
+    ask: Ask,
     opened: Opened,
     *,
     sections: Sequence[str] = DEFAULT,
@@ -53,7 +64,9 @@ def make_report(
     """Make a report of an opened checkpoint.
 
     Args:
-        engine: Answers the questions; what it has answered before costs nothing.
+        ask: Answers the questions.
+        opened: The checkpoint.
+        other: A second one, for the section that compares.
         tell: Called with the share done, 0..1, and what is being done.
 
     Returns:
@@ -67,9 +80,7 @@ def make_report(
     if COMPARING in chosen and other is None:
         raise RequestError(NO_SECOND)
     tell(0.0, "Reading the headers")
-    overview: Overview = _wait(
-        engine.run(opened.fingerprint, "overview", called=(opened.name,), hash_files=True), lambda text: tell(0.0, text)
-    )
+    overview: Overview = ask("overview", lambda text: tell(0.0, text), hash_files=True)
     context = Context(
         opened, overview, _with_text(setting or Setting(), opened, overview), other if COMPARING in chosen else None
     )
@@ -79,9 +90,7 @@ def make_report(
         share = place / len(chosen)
         tell(share, title)
         parts.append(
-            _part(
-                engine, context, BY_SLUG[slug], lambda text, share=share, title=title: tell(share, f"{title}: {text}")
-            )
+            _part(ask, context, BY_SLUG[slug], lambda text, share=share, title=title: tell(share, f"{title}: {text}"))
         )
     return Report(
         context=context,
@@ -98,10 +107,10 @@ def _with_text(setting: Setting, opened: Opened, overview: Overview) -> Setting:
     return replace(setting, text=examples_of(opened.reference, overview.mask_token)[0])
 
 
-def _part(engine: Engine, context: Context, section: Section, tell: Callable[[str], None]) -> Part:
+def _part(ask: Ask, context: Context, section: Section, tell: Callable[[str], None]) -> Part:
     analysis = PAGES[section.slug]
     requests = section.ask(context)
-    answers = [_answer(engine, context, request, tell) for request in requests]
+    answers = [_answer(ask, request, tell) for request in requests]
     refused = [answer for answer in answers if isinstance(answer, InspectorError)]
     absent = str(answers[0]) if isinstance(answers[0], InspectorError) else None
     found = reached(answers)
@@ -119,26 +128,12 @@ def _part(engine: Engine, context: Context, section: Section, tell: Callable[[st
     )
 
 
-def _answer(engine: Engine, context: Context, request: Request, tell: Callable[[str], None]) -> Any:
+def _answer(ask: Ask, request: Request, tell: Callable[[str], None]) -> Any:
     """The result, or the refusal: this checkpoint cannot answer that."""
-    called = [each.name for each in (context.opened, context.other) if each]
-    job = engine.run(context.opened.fingerprint, request.verb, called=called, **request.parameters())
     try:
-        return _wait(job, tell)
+        return ask(request.verb, tell, **request.parameters())
     except (NotInCheckpointError, RequestError) as refusal:
         return refusal
-
-
-def _wait(job: Job[Any], tell: Callable[[str], None]) -> Any:
-    while True:
-        try:
-            return job.result(timeout=POLL_SECONDS)
-        except TimeoutError:
-            try:
-                tell(job.progress.text)
-            except BaseException:  # whoever asked for the report has stopped it
-                job.cancel()
-                raise
 
 
 def _warnings(answers: Iterable[Any]) -> tuple[str, ...]:

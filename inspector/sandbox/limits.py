@@ -6,10 +6,13 @@ import os
 import resource
 import signal
 import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+import psutil
 
 from inspector.errors import InspectorError, WorkerError
 from inspector.settings import MB, Settings
@@ -168,6 +171,47 @@ def _size(path: Path) -> int:
         return path.lstat().st_size
     except (OSError, ValueError):
         return 0
+
+
+def usage_of(pid: int, *, since: float, cpu_before: float) -> Usage:
+    """What a process uses for a request; nothing once it is gone.
+
+    Args:
+        since: time.monotonic() when the request was begun.
+        cpu_before: Processor seconds of the process then.
+    """
+    try:
+        process = psutil.Process(pid)
+        return Usage(
+            memory_nbytes=own_memory(process),
+            cpu_seconds=cpu_seconds_of(pid) - cpu_before,
+            threads=process.num_threads(),
+            seconds=time.monotonic() - since,
+        )
+    except psutil.Error:
+        return Usage(0, 0.0, 0, 0.0)
+
+
+def cpu_seconds_of(pid: int) -> float:
+    """Processor time of a process since it was started; 0 when it is gone."""
+    try:
+        times = psutil.Process(pid).cpu_times()
+    except psutil.Error:
+        return 0.0
+    return times.user + times.system
+
+
+def own_memory(process: psutil.Process) -> int:
+    """Bytes of a process that are in memory and in no file: those it shares with others too.
+
+    Pages of mapped files are left out where the system tells them apart: it drops them as needed.
+    """
+    try:
+        lines = Path(f"/proc/{process.pid}/status").read_text(encoding="ascii", errors="replace").splitlines()
+    except OSError:  # not Linux, or gone
+        return process.memory_info().rss
+    counted = [line.split()[1] for line in lines if line.startswith(("RssAnon:", "RssShmem:"))]
+    return 1024 * sum(map(int, counted)) if counted else process.memory_info().rss
 
 
 def exceeded(usage: Usage, settings: Settings, *, opening: int | None = None, device: str = "") -> WorkerError | None:

@@ -70,7 +70,8 @@ def _open_demo(
 def _open_upload(
     reference: CheckpointRef, settings: Settings, progress: Progress, restrict_paths: bool
 ) -> tuple[Manifest, CheckpointRef]:
-    names = (path.name for path in below(settings.readable / UPLOADS) if is_plain_folder(path))
+    stored = settings.uploads or settings.readable
+    names = (path.name for path in below(stored / UPLOADS) if is_plain_folder(path))
     found = [name for name in names if name.startswith(reference.value) and is_fingerprint(name)]
     if len(found) != 1:
         what = "is no longer" if not found else "matches more than one name"

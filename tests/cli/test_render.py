@@ -78,7 +78,7 @@ def test_no_cell_of_a_csv_file_is_a_formula(tmp_path):
             "object": pd.Series([*formulas, None], dtype="object"),
         }
     )
-    write_frame(frame, tmp_path / "frame.csv")
+    write_frame(frame, tmp_path / "frame.csv", (tmp_path / "frame.csv").open("wb"))
     with (tmp_path / "frame.csv").open(encoding="utf-8", newline="") as file:
         names, *rows = csv.reader(file)
     assert names == ["'=token", "score", "rank", "kind", "object"]
@@ -87,5 +87,5 @@ def test_no_cell_of_a_csv_file_is_a_formula(tmp_path):
     assert [row[2] for row in rows] == ["", *map(str, range(-3, 3))]
     assert [row[3] for row in rows] == [row[0] for row in rows]
     assert [row[4] for row in rows] == [*(f"'{cell}" for cell in formulas), ""]
-    write_frame(frame, tmp_path / "frame.parquet")
+    write_frame(frame, tmp_path / "frame.parquet", (tmp_path / "frame.parquet").open("wb"))
     assert list(pd.read_parquet(tmp_path / "frame.parquet")["=token"]) == [*formulas, "a\r=1"]

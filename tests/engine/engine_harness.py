@@ -23,7 +23,6 @@ WAIT = 300.0  # seconds until a test gives up: it ends what hangs, and nothing i
 def running(
     *,
     spare: bool = False,
-    apart: bool = False,
     functions: Any = FUNCTIONS,
     restrict_paths: bool = True,
     patience: float = PATIENCE_SECONDS,
@@ -34,7 +33,6 @@ def running(
     engine = LocalEngine(
         read_settings(environ),
         spare=spare,
-        apart=apart,
         restrict_paths=restrict_paths,
         catalog=CATALOG,
         functions=functions,

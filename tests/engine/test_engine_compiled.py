@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from inspector.catalog import CATALOG
-from inspector.engine.starting.compiling import Compiler, versions_of
+from inspector.sandbox.compiling import Compiler, versions_of
 from inspector.sandbox.environment import worker_environment
 from inspector.settings import read_settings
 from inspector.store.files import acquire

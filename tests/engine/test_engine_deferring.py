@@ -12,7 +12,7 @@ from inspector.engine.wire import WorkerFunctions
 from inspector.serving.trial import ROOT
 from tests.engine.forwards import digests
 
-WITH = "from inspector.engine.starting.deferring import defer_imports; defer_imports()"
+WITH = "from inspector.sandbox.deferring import defer_imports; defer_imports()"
 MODEL = "import transformers.models.llama.modeling_llama"
 LEFT_OUT = ("torch._dynamo.utils", "torch._inductor", "torch.distributed.tensor", "sympy", "scipy.optimize")
 

@@ -15,7 +15,7 @@ from inspector.engine.wire import NOW, WARM
 from inspector.errors import WorkerError
 from inspector.sandbox.environment import worker_environment
 from inspector.settings import read_settings
-from tests.engine.engine_harness import WAIT, A, B, C, answer, demo, eventually, held, running, start_step
+from tests.engine.engine_harness import A, B, C, answer, eventually, held, running, start_step
 
 SETTINGS = read_settings({})
 
@@ -54,17 +54,6 @@ def test_the_third_worker_begins_with_what_the_first_two_import_themselves():
     assert "chunk" not in first
     assert "chunk" not in second
     assert "chunk" in third
-
-
-def test_what_opens_a_checkpoint_answers_nothing_where_the_slow_imports_go_on_meanwhile():
-    with running(apart=True) as engine:
-        opened = engine.open(demo("demo-a")).result(WAIT)
-        assert not held(engine)
-        modules = set(answer(engine, opened.fingerprint, "modules"))
-        again = engine.open(demo("demo-b")).result(WAIT)
-        assert set(held(engine)) == {opened.fingerprint}
-        assert "chunk" in set(answer(engine, again.fingerprint, "modules"))
-    assert "chunk" in modules
 
 
 def test_a_worker_holds_its_own_pipe_and_log_alone(tmp_path):

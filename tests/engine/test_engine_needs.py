@@ -13,7 +13,6 @@ import torch
 
 from inspector.catalog import CATALOG, answer
 from inspector.encoding import decode, encode
-from inspector.engine import choice
 from inspector.engine.jobs import keyed_request
 from inspector.engine.protocol import Progress
 from inspector.engine.wire import SAID, Answers, BatchRequest, Ready, Setup, Warm, WorkerFunctions
@@ -22,7 +21,7 @@ from inspector.models import build
 from inspector.models.checkpoint import Checkpoint
 from inspector.sandbox import limits
 from inspector.sandbox.confinement import Confinement
-from inspector.settings import Settings, read_settings
+from inspector.settings import Settings
 from inspector.store.opening import open_checkpoint
 from inspector.store.reference import CheckpointRef
 from tests.conftest import silent
@@ -130,17 +129,3 @@ class Said:
 
     def send_bytes(self, data: bytes) -> None:
         self.messages.append(decode(data, *SAID))
-
-
-@pytest.mark.parametrize("verb", CATALOG)
-def test_a_command_imports_what_its_verb_needs_alone(
-    verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made: list[dict[str, Any]] = []
-    monkeypatch.setattr(choice, "LocalEngine", lambda settings, **options: made.append(options))
-    choice.start_engine(read_settings({"INSPECTOR_HOME": str(tmp_path)}), only=verb)
-    functions: WorkerFunctions = made[0]["functions"]
-    needed = [CATALOG[verb].function.partition(":")[0]]
-    if CATALOG[verb].light:  # the process that opens the checkpoint answers
-        needed = [functions.open.partition(":")[0], *needed]
-    assert [*functions.light, *functions.warm_up] == needed

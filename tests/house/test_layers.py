@@ -38,8 +38,8 @@ ALLOWED = {
     "render": GROUND,
     "browser": {"errors"},
     "batch": GROUND | {"store", "engine"},
-    "report": GROUND | {"store", "engine", "plotting", "browser"},
-    "cli": GROUND | {"store", "sandbox", "engine", "render", "report", "batch"},
+    "report": GROUND | {"store", "plotting", "browser"},
+    "cli": GROUND | {"store", "sandbox", "engine", "render", "report", "batch", "api"},
     "api": GROUND | {"store", "models", "engine", "plotting", "report", "questions"},
     "questions": {"request", "placing", "results", "api"},  # for type checkers alone
     "__main__": {"cli"},
@@ -58,7 +58,7 @@ FURNITURE = {
     "figures": GROUND | {"plotting"},
     "component": GROUND | {"plotting"},
     "section": GROUND | {"plotting", "report"},
-    "command": GROUND | {"store", "engine", "render", "batch", "cli"},
+    "command": GROUND | {"store", "render", "batch", "cli"},
     "compute": GROUND | {"store", "models"},
 }
 # What others may import of a room; what it computes they ask for through the catalog.

@@ -7,8 +7,7 @@ import functools
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import MISSING as REQUIRED
-from types import SimpleNamespace
-from typing import Any, get_args, get_origin
+from typing import Any, cast, get_args, get_origin
 
 import pytest
 import typer.main
@@ -18,7 +17,7 @@ from streamlit.testing.v1 import AppTest
 
 from inspector.analyses.overview.compute import overview
 from inspector.catalog import CATALOG, request_of
-from inspector.cli import answering
+from inspector.cli import child
 from inspector.cli.main import app
 from inspector.demo import DEMOS
 from inspector.errors import InspectorError, RequestError
@@ -112,22 +111,16 @@ def test_an_address_gives_the_request_back(verb: str, data: st.DataObject) -> No
 
 
 class Recorder:
-    """An engine that opens anything, and remembers what it is asked."""
+    """A checkpoint that remembers what it is asked."""
 
-    def __init__(self) -> None:
+    def __init__(self, typed: str) -> None:
+        self.typed = typed
         self.asked: list[tuple[str, dict[str, Any]]] = []
 
-    def open(self, reference: Any) -> SimpleNamespace:
-        opened = SimpleNamespace(name=reference.value, fingerprint=reference.value)
-        return SimpleNamespace(result=lambda: opened)
-
-    def run(self, _: str, verb: str, *, called: list[str], **parameters: Any) -> None:
-        assert called
-        self.asked.append((verb, parameters))
+    def ask(self, verb: str, **parameters: Any) -> None:
+        given = {name: value.typed if isinstance(value, Recorder) else value for name, value in parameters.items()}
+        self.asked.append((verb, given))
         raise InspectorError("That is all.")
-
-    def close(self) -> None:
-        """Nothing is open."""
 
 
 @functools.cache
@@ -141,13 +134,18 @@ Call = Callable[[str, list[str]], dict[str, Any]]
 
 @pytest.fixture(scope="module")
 def call() -> Iterator[Call]:
-    """Parse a command line; gives what it asks the engine."""
+    """Parse a command line; gives what it asks the checkpoint."""
 
     def called(verb: str, argv: list[str]) -> dict[str, Any]:
-        recorder = Recorder()
-        patch.setattr(answering, "start_engine", lambda *_, **__: recorder)
+        recorders: list[Recorder] = []
+
+        def start(task: child.Task, *_: Any, **__: Any) -> None:
+            recorders.extend(Recorder(reference.value) for reference in task.references)
+            task.work(cast("list[Any]", recorders), silent)
+
+        patch.setattr(child, "start", start)
         commands().main([verb, "demo-bert", *argv], standalone_mode=False)
-        ((asked, parameters),) = recorder.asked
+        ((asked, parameters),) = recorders[0].asked
         assert asked == verb
         return parameters
 

@@ -25,6 +25,7 @@ from inspector.analyses.embeddings import section as vocabulary
 from inspector.analyses.overview.result import Overview
 from inspector.analyses.overview.result_tensors import StoredTensors
 from inspector.demo import DEMOS
+from inspector.engine.asking import asks
 from inspector.engine.local import LocalEngine
 from inspector.errors import CancelledError, RequestError
 from inspector.plotting.theme import DARK, LIGHT, get_theme
@@ -86,7 +87,7 @@ def make(tmp_path_factory):
         engine = engines[which]
         opened = engine.open(CheckpointRef.parse(reference)).result()
         second = engine.open(CheckpointRef.parse(other)).result() if other else None
-        return make_report(engine, opened, other=second, **options)
+        return make_report(asks(engine, opened, second), opened, other=second, **options)
 
     yield made
     for engine in engines:

@@ -8,9 +8,8 @@ import os
 import signal
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache, partial
 from html.parser import HTMLParser
 from pathlib import Path
@@ -101,30 +100,6 @@ def told(act: Any) -> tuple[Any, str | None]:
         raise
 
 
-@dataclass(frozen=True)
-class Answered:
-    """A question of the report's, answered in this process."""
-
-    act: Callable[[], Any]
-
-    def result(self, timeout: float | None = None) -> Any:
-        try:
-            return self.act()
-        except TimeoutError as error:  # of an engine's it would mean: ask again
-            raise AssertionError from error
-
-
-class Here:
-    """Stands in for an engine: what a report asks is answered in this process."""
-
-    def __init__(self, checkpoint: Checkpoint) -> None:
-        self._checkpoint = checkpoint
-
-    def run(self, fingerprint: str, verb: str, *, called: Sequence[str] = (), **parameters: Any) -> Answered:
-        self._checkpoint.called = tuple(called)
-        return Answered(partial(answer, verb, self._checkpoint, progress=silent, **parameters))
-
-
 @cache
 def plotly() -> str:
     return get_plotlyjs()
@@ -147,7 +122,12 @@ def reported(opened: tuple[Manifest, CheckpointRef], checkpoint: Checkpoint) -> 
     """Write a report, whose page runs its own scripts alone and shows no control codes."""
     manifest, reference = opened
     about = Opened(manifest.fingerprint, str(reference), manifest.name, manifest.warnings)
-    text = write_page(make_report(Here(checkpoint), about))  # pyright: ignore[reportArgumentType]
+
+    def ask(verb: str, tell: Callable[[str], None], /, **parameters: Any) -> Any:
+        checkpoint.called = (about.name,)
+        return answer(verb, checkpoint, progress=silent, **parameters)
+
+    text = write_page(make_report(ask, about))
     text.encode()  # no half of a pair
     own = text.split(plotly())  # which takes long to parse, and must be there as it is, once
     assert len(own) == 2

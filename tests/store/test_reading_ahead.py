@@ -12,8 +12,7 @@ import psutil
 import pytest
 import typer
 
-from inspector.cli import answering
-from inspector.engine.starting.ahead import functions_for
+from inspector.cli import answering, child
 from inspector.errors import RequestError
 from inspector.store.reading_ahead import PIECE, read_ahead
 
@@ -92,13 +91,11 @@ def test_files_are_as_they_were(manifest, settings):
 def test_only_what_reads_the_files_from_end_to_end_has_them_fetched(verb, options, whole, monkeypatch):
     asked: list[bool] = []
 
-    def start(*_: Any, reads_all: bool, only: str, **__: Any) -> Any:
-        asked.append(reads_all)
-        prepared = functions_for(only, reads_all=reads_all).prepare
-        assert prepared.startswith("inspector.store.reading_ahead:") == whole
+    def start(task: child.Task, *_: Any, **__: Any) -> Any:
+        asked.append(task.reads_all)
         raise RequestError("That is all.")
 
-    monkeypatch.setattr(answering, "start_engine", start)
+    monkeypatch.setattr(child, "start", start)
     with pytest.raises(typer.Exit):
         answering.ask(verb, "demo-bert", **options)
     assert asked == [whole]

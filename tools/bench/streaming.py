@@ -20,7 +20,7 @@ from pathlib import Path
 import psutil
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from inspector.engine.process import own_memory
+from inspector.sandbox.limits import own_memory
 from tools.bench._sparse import SHAPES, fill, write
 
 WORDS = ["the", "capital", "of", "France", "is", "a", "large", "city", "on", "river"]

@@ -11,13 +11,12 @@ import typer
 
 from inspector.analyses.compare.request import CompareRequest
 from inspector.analyses.compare.result import EQUAL, Comparison
-from inspector.batch.asking import Ask, Entry, Wait
-from inspector.cli.answering import AsJson, answer, refusals
+from inspector.batch.asking import Entry
+from inspector.cli.answering import AsJson, answer, refusals, task_of
 from inspector.cli.batches import Kept, Listed, Sought, Sources, ask_many, leave, names_run, seek, show_many
+from inspector.cli.child import Task
 from inspector.cli.verbs import flagged
-from inspector.engine.protocol import Engine
 from inspector.errors import CheckpointError, RequestError
-from inspector.results.checkpoint import Opened
 from inspector.results.plain import to_json
 from inspector.store.origins.snapshots import Snapshot
 
@@ -49,10 +48,11 @@ def compare(
             question = {"verb": request.verb, "previous": previous, "moved": moved, "values": values}
             lines = ask_many(
                 [pair for pair, _ in pairs],
-                lambda engine: _asking(engine, dict(pairs), request),
+                lambda snapshot: _task(snapshot, dict(pairs)[snapshot], request),
                 question=question,
                 results=results,
                 by_content=False,
+                after=lambda snapshot, result: {"against": _baseline(dict(pairs)[snapshot]).name, **result},
                 tell=_summary,
             )
             show_many(request.verb, lines, as_json=as_json, row=_row)
@@ -98,21 +98,15 @@ def _pairs(entries: Sequence[Snapshot | Entry], *, previous: bool) -> list[tuple
     return pairs
 
 
-def _asking(engine: Engine, before: dict[Snapshot | Entry, Snapshot | None], request: CompareRequest) -> Ask:
-    opened_before: dict[Snapshot, Opened] = {}
+def _task(snapshot: Snapshot, before: Snapshot | None, request: CompareRequest) -> Task:
+    references = (_baseline(before).reference, snapshot.reference)
+    return replace(task_of(request.verb, references, request.parameters()), about=1)
 
-    def ask(snapshot: Snapshot, opened: Opened, wait: Wait) -> dict[str, Any]:
-        base = before[snapshot]
-        if base is None:
-            raise RequestError(f"{snapshot.name} has no baseline.")
-        if base not in opened_before:
-            opened_before[base] = wait(engine.open(base.reference))
-        first = opened_before[base]
-        asked = replace(request, other=opened.fingerprint)
-        job = engine.run(first.fingerprint, request.verb, called=(first.name, opened.name), **asked.parameters())
-        return {"against": base.name, **to_json(wait(job))}
 
-    return ask
+def _baseline(before: Snapshot | None) -> Snapshot:
+    if before is None:
+        raise RequestError("This checkpoint has no baseline.")
+    return before
 
 
 def _summary(result: dict[str, Any]) -> str:

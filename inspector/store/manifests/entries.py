@@ -59,8 +59,10 @@ def load_manifest(fingerprint: str, *, settings: Settings) -> Manifest:
     gone = CheckpointError("This checkpoint is no longer in the store: open it again.")
     if not is_fingerprint(fingerprint):
         raise gone
-    for kind in (UPLOADS, OPENED, UPLOADS, OPENED):  # twice: it may be being replaced
-        entry = settings.readable / kind / fingerprint
+    places = [settings.readable / kind / fingerprint for kind in (UPLOADS, OPENED)]
+    if settings.uploads is not None:
+        places.append(settings.uploads / UPLOADS / fingerprint)
+    for entry in places * 2:  # it may be being replaced
         try:
             return _read(entry)
         except OSError:

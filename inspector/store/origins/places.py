@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -94,6 +95,45 @@ def find_path(reference: CheckpointRef, settings: Settings, *, restrict: bool) -
     """
     restrict = restrict and settings.roots != EVERYWHERE
     return _resolve(reference.value, settings.roots if restrict else (), restrict=restrict)
+
+
+def files_of(
+    reference: CheckpointRef, settings: Settings, *, restrict: bool, fetched: Path | None = None
+) -> Iterator[Path]:
+    """Find, by names alone, what is read outside the store to open a checkpoint.
+
+    Args:
+        reference: Of any kind.
+        settings: The folders that may be opened.
+        restrict: As in `path_source`.
+        fetched: The folder that holds a model of the hub.
+
+    Yields:
+        Files, and folders whose names are listed.
+
+    Raises:
+        CheckpointError: If it may not be opened, or cannot be a checkpoint.
+    """
+    if fetched:
+        yield fetched
+        yield from _listed(folder_source(fetched, kind="hub", name=reference.value))
+    elif reference.kind == "demo":
+        yield from demo_source(reference).files.values()
+    elif reference.kind == "path":
+        place = find_path(reference, settings, restrict=restrict)
+        if place.is_dir():
+            yield place
+        source = path_source(reference, settings, restrict=restrict)
+        if not isinstance(source, Source):
+            yield source
+        else:
+            yield from _listed(source) if place.is_dir() else source.files.values()
+
+
+def _listed(source: Source) -> Iterator[Path]:
+    """The files of a folder, and the folders that hold them: it is one as a rule, or one with another inside."""
+    yield from source.files.values()
+    yield from {path.parent for path in source.files.values()}
 
 
 def folder_name(path: Path) -> str:

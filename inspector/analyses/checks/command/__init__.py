@@ -15,7 +15,7 @@ from inspector.analyses.checks.command.formats import as_github, as_junit, write
 from inspector.analyses.checks.command.many import FORMATS as FORMATS_OF_MANY
 from inspector.analyses.checks.command.many import check_many, is_failing
 from inspector.analyses.checks.request import CheckRequest
-from inspector.analyses.checks.result import Checks
+from inspector.analyses.checks.result import read_checks
 from inspector.cli.answering import AsJson, ask, refusals, show
 from inspector.cli.batches import Kept, Listed, Sources, leave, seek
 from inspector.cli.verbs import flagged
@@ -59,12 +59,10 @@ def check(
             leave(lines, failed=is_failing(lines, strict=strict))
             return
 
-    def then(checks: Checks) -> Checks:
-        if earlier is None:
-            return checks
-        return dataclasses.replace(checks, baseline=compare(checks, earlier))
-
-    checks: Checks = ask(request.verb, sought.single, then=then, **request.parameters())
+    checks = read_checks(ask(request.verb, sought.single, **request.parameters()))
+    with refusals():
+        if earlier is not None:
+            checks = dataclasses.replace(checks, baseline=compare(checks, earlier))
     write(checks, strict=strict)
     if checks.failing(strict=strict):
         raise typer.Exit(FAILED)

@@ -1,0 +1,486 @@
+"""Do a command's work in a child that can open the files of its checkpoints, and no others.
+
+The parent finds these files by their names and forks. The child gives up the network, other processes and all other
+files, opens the checkpoints with the library, asks, and sends plain JSON values. The parent waits, ends a child that
+passes a limit, and keeps computed arrays for the next time. Where a system cannot fork, the parent does the work.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+import uuid
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib import import_module
+from multiprocessing.connection import Connection, Pipe
+from pathlib import Path
+from typing import Any, Literal
+
+from inspector import errors
+from inspector.api import Checkpoint, open_here
+from inspector.catalog import CATALOG
+from inspector.errors import InspectorError, WorkerError
+from inspector.program import lacks
+from inspector.progress import Progress
+from inspector.results.checkpoint import Opened
+from inspector.sandbox import limits
+from inspector.sandbox.compiling import Compiler
+from inspector.sandbox.confinement import Access, confine, refuse_unconfined
+from inspector.sandbox.deferring import defer_imports
+from inspector.sandbox.disk_usage import kept_nbytes
+from inspector.sandbox.environment import worker_environment
+from inspector.sandbox.privileges import give_to, worker_user
+from inspector.settings import Settings
+from inspector.store.files import below, fresh_folder, remove_folder
+from inspector.store.keeping.quota import trim
+from inspector.store.keeping.results import copy_results
+from inspector.store.manifests.documents import collector_paused, is_fingerprint
+from inspector.store.manifests.entries import MAPS, UPLOADS, results_folder
+from inspector.store.manifests.manifest import Manifest
+from inspector.store.origins.hub import download, versions_folder
+from inspector.store.origins.places import files_of
+from inspector.store.reading_ahead import read_ahead
+from inspector.store.reference import STORED, CheckpointRef
+from inspector.store.registry import TEMPORARY, WORKERS
+from inspector.text import escaped, shorten
+
+POLL_SECONDS = 0.1  # between two looks at what the child uses
+FOLDER_SECONDS = 1.0  # between two looks at its folder
+SHOWN_SECONDS = 0.05  # between two messages of progress with the same text
+MOST_NBYTES = 500_000_000  # of a message
+MAX_TEXT = 2_000  # characters of a sentence
+END_OF_PARENT = 1  # PR_SET_PDEATHSIG
+FORKS = hasattr(os, "fork")
+# A process that has looked for a GPU cannot be forked, nor one that has loaded macOS' libraries.
+PRELOADS = sys.platform == "linux" and not any(map(os.path.exists, limits.GPU_NODES))
+
+Kind = Literal["progress", "opened", "done", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a child does."""
+
+    verb: str  # of the question, or of the command
+    references: tuple[CheckpointRef, ...]
+    # Gets the open checkpoints, in their order, and what tells progress; gives plain JSON values.
+    work: Callable[[list[Checkpoint], Progress], Any]
+    reads_all: bool = False  # True: it reads the files from end to end
+    device: str = ""  # that a model is asked to run on; "" where none runs
+    downloads: bool = False  # True: it keeps the network, and opens nothing
+    about: int = 0  # place of the checkpoint that is opened first, and told of
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A message of a child."""
+
+    kind: Kind
+    # of "progress" what is done; of "opened" an Opened, once the first checkpoint is; of "done" the values; of "failed"
+    # the error
+    value: Any
+
+
+class Child:
+    """A forked process that does one task.
+
+    Args:
+        task: What it does.
+        settings: Limits, and where the store is.
+        fetched: The folder of each model of the hub that the task opens.
+
+    Raises:
+        WorkerError: If it cannot be started.
+    """
+
+    def __init__(self, task: Task, settings: Settings, fetched: dict[CheckpointRef, Path]) -> None:
+        self._settings = settings
+        self._task = task
+        access, self._kept = _access(task, settings, fetched)
+        self._folder, self._lock = fresh_folder(settings.home / WORKERS, uuid.uuid4().hex)
+        self._own = self._folder / "own"
+        (self._own / TEMPORARY).mkdir(parents=True)
+        for folder in (self._own, self._own / TEMPORARY):
+            give_to(folder, worker_user(settings.worker_user))
+        own = replace(settings, home=self._own, uploads=settings.home)
+        self.connection, theirs = Pipe(duplex=False)
+        parent = os.getpid()
+        try:
+            self._pid = os.fork()
+        except OSError as error:
+            theirs.close()
+            self._remove()
+            raise limits.start_error(error) from error
+        if not self._pid:
+            _Inside(theirs, replace(access, settings=own), task, fetched, self._kept, parent).run()
+        theirs.close()
+        self._running = True
+        self._begun = time.monotonic()
+        self._cpu_before = 0.0
+        self._looked = 0.0
+        opening = [limits.opening_nbytes(reference, settings) for reference in task.references]
+        self._opening: int | None = sum(opening)
+
+    def read(self) -> Said | None:
+        """Read the next message; None: there is none yet.
+
+        Raises:
+            WorkerError: If the child passed a limit, ended, or sent what is no message.
+        """
+        if not self.connection.poll():
+            self._watch()
+            return None
+        try:
+            with collector_paused():
+                said = _read(json.loads(self.connection.recv_bytes(MOST_NBYTES)))
+        except EOFError:
+            raise limits.death_error(self._wait()) from None
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise WorkerError("The process that read the checkpoint sent an invalid reply: try again.") from error
+        if said.kind == "opened":
+            self._opening = None
+            self._begun, self._cpu_before = time.monotonic(), limits.cpu_seconds_of(self._pid)
+        return said
+
+    def end(self) -> None:
+        """End it, keep what it computed, and remove its folder."""
+        if self._running:
+            with suppress(ProcessLookupError):
+                os.kill(self._pid, signal.SIGKILL)
+            self._wait()
+        self.connection.close()
+        for folder in below(self._own / MAPS):
+            copy_results(folder, self._kept)
+        with suppress(OSError):
+            trim(self._settings)
+        self._remove()
+
+    def _wait(self) -> int:
+        self._running = False
+        return os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
+
+    def _watch(self) -> None:
+        usage = limits.usage_of(self._pid, since=self._begun, cpu_before=self._cpu_before)
+        error = limits.exceeded(usage, self._settings, opening=self._opening, device=self._task.device)
+        if error is None and time.monotonic() - self._looked > FOLDER_SECONDS:
+            self._looked = time.monotonic()
+            if kept_nbytes(self._own, self._pid) > self._settings.worker_disk_nbytes:
+                error = limits.limit_error(limits.KEPT, self._settings)
+        if error:
+            raise error
+
+    def _remove(self) -> None:
+        remove_folder(self._folder)
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+
+class Here:
+    """The same in this process, where a system cannot fork."""
+
+    def __init__(self, task: Task, settings: Settings, fetched: dict[CheckpointRef, Path]) -> None:
+        self._said: list[Said] = []
+        _do(task, settings, fetched, self._send)
+
+    def read(self) -> Said | None:
+        """Read the next message; the last one was sent before anybody could ask."""
+        return self._said.pop(0)
+
+    def end(self) -> None:
+        """Nothing is left to end."""
+
+    def _send(self, kind: Kind, value: Any) -> None:
+        self._said.append(_read(json.loads(json.dumps([kind, value], allow_nan=False))))
+
+
+def do(task: Task, settings: Settings, *, tell: Callable[[str], None]) -> Any:
+    """Do a task in a child.
+
+    Args:
+        task: What is done.
+        settings: Limits, and where the store is.
+        tell: Called with what is being done.
+
+    Returns:
+        What its work gives, plain JSON values.
+
+    Raises:
+        InspectorError: What its work raised, or what ended the child.
+    """
+    with compiled(task.verb, settings):
+        child = start(task, settings, tell=tell)
+        try:
+            while True:
+                said = child.read()
+                if said is None:
+                    wait_for([child])
+                elif said.kind == "progress":
+                    tell(said.value)
+                elif said.kind == "failed":
+                    raise said.value
+                elif said.kind == "done":
+                    return said.value
+        finally:
+            child.end()
+
+
+@contextmanager
+def compiled(verb: str, settings: Settings) -> Iterator[None]:
+    """Meanwhile, compile what a question runs, unless that was done: in a process that reads no checkpoint."""
+    compiler = Compiler(settings)
+    if verb in CATALOG:
+        compiler.start(CATALOG[verb])
+    try:
+        yield
+    finally:
+        compiler.close()
+
+
+def start(
+    task: Task,
+    settings: Settings,
+    *,
+    tell: Callable[[str], None] = lambda text: None,
+    kind: type[Child] | type[Here] = Child if FORKS else Here,
+) -> Child | Here:
+    """Start a task; models of the hub are fetched first, by a child that reads none of their files.
+
+    Args:
+        task: What is done.
+        settings: Limits, and where the store is.
+        tell: Called with what is being done while a model is fetched.
+        kind: Where it is done.
+
+    Raises:
+        InspectorError: If one cannot be fetched, or no process can be started.
+    """
+    fetched = {
+        each: _fetch(kind(_fetching(each), settings, {}), each, tell) for each in task.references if each.kind == "hub"
+    }
+    return kind(task, settings, fetched)
+
+
+def preload(verb: str) -> None:
+    """Import what a question needs once for many children, where a process can be forked after that."""
+    if PRELOADS and verb in CATALOG:
+        defer_imports()
+        with suppress(ImportError):  # each child says what is missing
+            import_module(CATALOG[verb].function.partition(":")[0])
+
+
+def wait_for(children: list[Child | Here]) -> None:
+    """Wait until one of some children has sent something, or it is time to look at what they use."""
+    from multiprocessing.connection import wait
+
+    wait([child.connection for child in children if isinstance(child, Child)], POLL_SECONDS)
+
+
+def _fetching(reference: CheckpointRef) -> Task:
+    """What downloads a model of the hub into the hub's own cache."""
+
+    def work(_: list[Checkpoint], progress: Progress) -> str:
+        return download(reference.value, progress=progress).name
+
+    return Task("fetch", (reference,), work, downloads=True)
+
+
+def _fetch(child: Child | Here, reference: CheckpointRef, tell: Callable[[str], None]) -> Path:
+    """Wait until a model has been downloaded; the folder that holds it."""
+    try:
+        while (said := child.read()) is None or said.kind == "progress":
+            if said is None:
+                wait_for([child])
+            else:
+                tell(said.value)
+    finally:
+        child.end()
+    if said.kind == "failed":
+        raise said.value
+    return versions_folder(reference.value) / Path(str(said.value)).name
+
+
+class _Inside:
+    """The child itself: it becomes a process that keeps what its task needs, and never returns."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        access: Access,
+        task: Task,
+        fetched: dict[CheckpointRef, Path],
+        kept: Path,
+        parent: int,
+    ) -> None:
+        self._connection = connection
+        self._access = access
+        self._task = task
+        self._fetched = fetched
+        self._kept = kept
+        self._parent = parent
+        self._sending = threading.Lock()  # downloads report from threads of their own
+
+    def run(self) -> None:
+        """Do the task; ends the process."""
+        try:
+            self._become()
+            _do(self._task, self._access.settings, self._fetched, self._send, kept=self._kept)
+        except BaseException:  # nothing may unwind into the parent's frames
+            traceback.print_exc()
+        finally:
+            os._exit(0)
+
+    def _become(self) -> None:
+        settings = self._access.settings
+        os.setsid()  # Ctrl-C reaches the parent alone
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        os.dup2(2, 1)  # what a library prints is no answer
+        sys.stdout = sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
+        store = settings.uploads or settings.home
+        environment = worker_environment(
+            os.environ, settings=replace(settings, home=store), network=self._access.network, login=True
+        )
+        os.environ.clear()
+        os.environ.update(environment)
+        warnings.simplefilter("ignore")
+        limits.apply_limits(settings)
+        refuse_unconfined(confine(self._access), settings)
+        _end_with(self._parent)
+        defer_imports()
+
+    def _send(self, kind: Kind, value: Any) -> None:
+        data = json.dumps([kind, value], ensure_ascii=False, allow_nan=False).encode(errors="surrogatepass")
+        with self._sending:
+            self._connection.send_bytes(data)
+
+
+def _do(
+    task: Task,
+    settings: Settings,
+    fetched: dict[CheckpointRef, Path],
+    send: Callable[[Kind, Any], None],
+    *,
+    kept: Path | None = None,
+) -> None:
+    """Do a task, and send what comes of it."""
+    shown_text, shown_at = "", 0.0
+
+    def tell(_: float | None, text: str) -> None:
+        nonlocal shown_text, shown_at
+        if text != shown_text or time.monotonic() - shown_at >= SHOWN_SECONDS:
+            shown_text, shown_at = text, time.monotonic()
+            send("progress", text)
+
+    try:
+        if task.downloads:
+            send("done", task.work([], tell))
+            return
+        staged = partial(_prepare, settings=settings, kept=kept, reads_all=task.reads_all)
+        found: dict[CheckpointRef, Checkpoint] = {}
+        for each in dict.fromkeys((task.references[task.about], *task.references)):
+            found[each] = open_here(
+                each, settings, fetched=fetched.get(each), shown=lambda _: nullcontext(tell), staged=staged
+            )
+            if len(found) == 1:
+                send("opened", _described(found[each].opened))
+        send("done", task.work([found[each] for each in task.references], tell))
+    except BaseException as error:  # a tokenizer's panic is no Exception
+        failure = _explained(error, settings, device=task.device)
+        names = (kind.__name__ for kind in type(failure).__mro__)
+        named = next(name for name in names if hasattr(errors, name))
+        send("failed", [named, str(failure), failure.option])
+
+
+def _described(opened: Opened) -> list[Any]:
+    return [opened.fingerprint, opened.reference, opened.name, list(opened.warnings)]
+
+
+def _prepare(manifest: Manifest, *, settings: Settings, kept: Path | None, reads_all: bool) -> None:
+    """Let a checkpoint's files be mapped, and have at hand what was computed of them before."""
+    limits.admit_files(sum(file.nbytes for file in manifest.files))
+    if kept is not None:
+        copy_results(kept, results_folder(manifest.fingerprint, settings=settings))
+    if reads_all:
+        read_ahead(manifest, settings=settings)
+
+
+def _explained(error: BaseException, settings: Settings, *, device: str) -> InspectorError:
+    """What a person reads of an error."""
+    if isinstance(error, InspectorError):
+        return error
+    if isinstance(error, ModuleNotFoundError) and (lack := lacks(error)):
+        return errors.RequestError(lack)
+    traceback.print_exception(error)
+    return limits.explain(error, settings, device=device) or InspectorError(
+        "The work failed unexpectedly. Try again; if it fails again, report it with the lines above."
+    )
+
+
+def _read(message: Any) -> Said:
+    """Read a message of a process that has read a stranger's files.
+
+    Raises:
+        ValueError, TypeError: If it is none.
+    """
+    kind, value = message
+    if kind == "progress":
+        return Said("progress", escaped(shorten(str(value), MAX_TEXT)))
+    if kind == "opened":
+        fingerprint, reference, name, said = value
+        if not is_fingerprint(fingerprint):
+            raise ValueError("no fingerprint")
+        return Said("opened", Opened(fingerprint, str(reference), str(name), tuple(map(str, said))))
+    if kind == "failed":
+        named, text, option = value
+        found = getattr(errors, str(named), None)
+        if not (isinstance(found, type) and issubclass(found, InspectorError)):
+            raise ValueError("no error of ours")
+        return Said("failed", found(shorten(str(text), MAX_TEXT), option=shorten(str(option), MAX_TEXT)))
+    if kind != "done":
+        raise ValueError("no such message")
+    return Said("done", value)
+
+
+def _access(task: Task, settings: Settings, fetched: dict[CheckpointRef, Path]) -> tuple[Access, Path]:
+    """What a child may read, and the folder that keeps what is computed of just these files."""
+    if task.downloads:
+        return Access(settings, network=True, login=True), settings.home / MAPS / "none"
+    reads: list[Path] = []
+    whole: list[Path] = []
+    for reference in task.references:
+        if reference.kind in STORED:
+            entries = below(settings.home / UPLOADS)
+            whole += [each for each in entries if each.name.startswith(reference.value) and is_fingerprint(each.name)]
+        else:
+            with suppress(OSError, RuntimeError, ValueError, InspectorError):  # the child says what is wrong
+                found = files_of(reference, settings, restrict=False, fetched=fetched.get(reference))
+                reads += [path.resolve() for path in found]
+    key = hashlib.sha256()
+    for path in sorted({*reads, *whole}):
+        with suppress(OSError):
+            found = path.stat()
+            key.update(f"{path}|{found.st_size}|{found.st_mtime_ns}|{found.st_ino}\n".encode(errors="surrogatepass"))
+    kept = settings.home / MAPS / key.hexdigest()
+    modules = (CATALOG[task.verb].function,) if task.verb in CATALOG else ()
+    return Access(settings, reads=tuple(reads), whole=(*whole, kept), modules=modules), kept
+
+
+def _end_with(parent: int) -> None:
+    """End this process when its parent does, where the system can tell."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(END_OF_PARENT, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent:
+            os._exit(0)

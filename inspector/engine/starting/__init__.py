@@ -1,1 +1,0 @@
-"""Have workers ready sooner: import less, and earlier, and keep compiled code."""

@@ -1,0 +1,182 @@
+"""A command's child: what it may do, what ends it, and what it leaves behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from inspector.store.manifests.entries import MAPS, OPENED
+from inspector.store.registry import WORKERS
+from tests.store.store_builders import small_checkpoint
+
+ROOT = Path(__file__).parents[2]
+# Forked from a process that has computed nothing, as a command's is.
+SCRIPT = """
+import json, os, sys, time
+from inspector.cli.child import Task, do
+from inspector.errors import InspectorError
+from inspector.settings import settings
+from inspector.store.reference import find_reference
+
+def attempt(act):
+    try:
+        return str(act())
+    except OSError as error:
+        return type(error).__name__
+
+def work(checkpoints, tell):
+{work}
+
+try:
+    task = Task("overview", (find_reference({reference!r}),), work)
+    print(json.dumps({{"done": do(task, settings(), tell=lambda text: None)}}))
+except InspectorError as error:
+    print(json.dumps({{"error": type(error).__name__, "text": str(error)}}))
+"""
+
+
+def run(home: Path, work: str, *, reference: str = "demo-bert", **environment: str) -> dict[str, Any]:
+    """Do some work in a child; gives what came of it."""
+    code = SCRIPT.format(work=textwrap.indent(textwrap.dedent(work), "    "), reference=reference)
+    ran = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"INSPECTOR_HOME": str(home)} | environment,
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return json.loads(ran.stdout)
+
+
+def test_it_reads_its_checkpoint_and_no_other_file(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("nobody's")
+    checkpoint = small_checkpoint(tmp_path / "one")
+    other = small_checkpoint(tmp_path / "other")
+    found = run(
+        tmp_path / "home",
+        f"""
+        import socket, subprocess
+        return {{
+            "opened": checkpoints[0].name,
+            "own": attempt(lambda: len(open({str(checkpoint / "config.json")!r}).read()) > 2),
+            "secret": attempt(lambda: open({str(secret)!r}).read()),
+            "other": attempt(lambda: open({str(other / "config.json")!r}).read()),
+            "written": attempt(lambda: open({str(checkpoint / "new")!r}, "w")),
+            "network": attempt(lambda: socket.create_connection(("127.0.0.1", 9))),
+            "process": attempt(lambda: subprocess.run(["/bin/true"])),
+            "token": str(os.environ.get("HF_TOKEN")),
+        }}
+        """,
+        reference=str(checkpoint),
+        HF_TOKEN="hf_secret",
+    )
+    refused = "PermissionError"
+    assert found["done"].pop("opened").endswith("one")
+    assert found["done"] == {
+        "own": "True",
+        "secret": refused,
+        "other": refused,
+        "written": refused,
+        "network": refused,
+        "process": refused,
+        "token": "None",
+    }
+
+
+@pytest.mark.parametrize(
+    ("work", "environment", "said"),
+    [
+        (
+            "time.sleep(600)",
+            {"INSPECTOR_SECONDS": "1"},
+            "took longer than the limit of 1 seconds: set INSPECTOR_SECONDS",
+        ),
+        (
+            "kept = bytearray(os.urandom(1000)) * 1_500_000\ntime.sleep(600)",
+            {"INSPECTOR_WORKER_MB": "900"},
+            "more memory than the 900 MB",
+        ),
+        ("os.abort()", {}, "aborted (SIGABRT)"),
+        ("os._exit(7)", {}, "ended unexpectedly (exit status 7)"),
+        ("raise ZeroDivisionError", {}, "The work failed unexpectedly."),
+        (
+            "while True:\n    open(os.environ['NUMBA_CACHE_DIR'] + str(time.time()), 'wb').write(bytes(9**7))",
+            {"INSPECTOR_WORKER_DISK_MB": "20"},
+            "files exceeded the limit of 20 MB",
+        ),
+    ],
+)
+def test_what_ends_it_is_said_and_leaves_nothing(
+    tmp_path: Path, work: str, environment: dict[str, str], said: str
+) -> None:
+    found = run(tmp_path / "home", work, **environment)
+    assert said in found["text"], found
+    assert list((tmp_path / "home" / WORKERS).iterdir()) == []
+
+
+def test_its_words_are_read_as_a_strangers(tmp_path: Path) -> None:
+    found = run(
+        tmp_path / "home",
+        """
+        import gc
+        inside, = (each for each in gc.get_objects() if type(each).__name__ == "_Inside")
+        inside._connection.send_bytes(b'["failed", ["SystemExit", "x", ""]]')
+        """,
+    )
+    assert found == {
+        "error": "WorkerError",
+        "text": "The process that read the checkpoint sent an invalid reply: try again.",
+    }
+
+
+def test_it_ends_with_its_parent(tmp_path: Path) -> None:
+    marker = tmp_path / "home" / "begun"
+    code = SCRIPT.format(work="    tell(None, 'sleeping')\n    time.sleep(600)", reference="demo-bert").replace(
+        "tell=lambda text: None", f"tell=lambda text: text == 'sleeping' and open({str(marker)!r}, 'w').close()"
+    )
+    parent = subprocess.Popen(
+        [sys.executable, "-c", code], env=os.environ | {"INSPECTOR_HOME": str(tmp_path / "home")}, cwd=ROOT
+    )
+    while not marker.exists():
+        assert parent.poll() is None
+        time.sleep(0.01)
+    (child,) = psutil.Process(parent.pid).children()
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
+    assert child.wait(timeout=60) is None or not child.is_running()
+
+
+REMEMBERS = """
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+import numpy as np
+from inspector.store.keeping.arrays import ArrayCache
+from inspector.store.manifests.entries import results_folder
+own = replace(settings(), home=Path(tempfile.gettempdir()).parent)
+cache = ArrayCache(results_folder(checkpoints[0].opened.fingerprint, settings=own))
+known = cache.get({"of": "this"})
+if known is None:
+    cache.put({"of": "this"}, {"found": np.array([2.5])})
+return None if known is None else known["found"].tolist()
+"""
+
+
+def test_what_was_computed_is_there_the_next_time_and_the_checkpoint_is_not(tmp_path: Path) -> None:
+    home, checkpoint = tmp_path / "home", small_checkpoint(tmp_path / "one")
+    assert run(home, REMEMBERS, reference=str(checkpoint)) == {"done": None}
+    assert run(home, REMEMBERS, reference=str(checkpoint)) == {"done": [2.5]}
+    os.utime(checkpoint / "model.safetensors")  # another file, as far as anybody can tell who has not read it
+    assert run(home, REMEMBERS, reference=str(checkpoint)) == {"done": None}
+    assert len(list((home / MAPS).iterdir())) == 2
+    assert not (home / OPENED).exists()
+    assert list((home / WORKERS).iterdir()) == []
