@@ -45,12 +45,12 @@ SECONDS: dict[str, float] = json.loads(Path(__file__).with_name("seconds.json").
 Opener = Callable[[Path], Checkpoint]
 
 
-def answer_here(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
-    """Have a command's children do their work in this process, where the libraries are loaded, with a store of its own.
+def answer_here(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
+    """Have a command's children do their work in this process, where the libraries are loaded.
 
     A process whose libraries have computed something cannot be forked.
     """
-    start, settings = child.start, read_settings({"INSPECTOR_HOME": str(home)})
+    start = child.start
     monkeypatch.setattr(child, "start", lambda task, _, **__: start(task, settings, kind=child.Here))
 
 

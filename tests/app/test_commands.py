@@ -15,9 +15,11 @@ from streamlit.testing.v1 import AppTest
 from typer.testing import CliRunner
 
 from inspector.catalog import PAGES
+from inspector.cli import child
 from inspector.cli import main as cli
 from inspector.demo import DEMOS, SNAPSHOTS
 from inspector.program import command_line
+from inspector.settings import settings
 from inspector.store.origins.hub import versions_folder
 from pages._ui import running
 from tests.conftest import answer_here
@@ -61,7 +63,8 @@ def home(tmp_path_factory: pytest.TempPathFactory, _store: None) -> Iterator[Pat
 @pytest.fixture
 def typed(home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], None]:
     """Type a line into a shell in an empty folder; it must give an answer."""
-    answer_here(monkeypatch, home)
+    answer_here(monkeypatch, settings())
+    monkeypatch.setattr(child, "download", lambda *_, **__: versions_folder(MODEL) / VERSION)
 
     def type_line(line: str) -> None:
         words = shlex.split(line)

