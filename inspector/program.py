@@ -43,7 +43,12 @@ def how_to_add(extra: str, package: Path = PACKAGE) -> str:
 
 
 def lacks(error: BaseException) -> str | None:
-    """Say which library is missing and what adds it; None: the error is another one, or no extra brings it."""
+    """Say which library is missing and what adds it; None: the error is another one, or no extra brings it.
+
+    transformers raises an error without a name from the one that names the library.
+    """
+    while isinstance(error, ModuleNotFoundError) and not error.name and error.__cause__:
+        error = error.__cause__
     top = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
     extra = next((name for name, modules in EXTRAS.items() if top in modules), None)
     return extra and f"This needs {top}, which is not installed: run {how_to_add(extra)}."

@@ -60,6 +60,14 @@ def test_a_library_that_is_missing_is_named_with_what_brings_it(
     assert program.how_to_add(extra, package[0]) == f"pip install {added}"
 
 
+def test_it_is_named_where_another_library_says_only_that_an_import_failed() -> None:
+    error = ModuleNotFoundError("Could not import module 'PreTrainedModel'.")
+    error.__cause__ = ModuleNotFoundError(name="torch")
+    assert program.lacks(error) == program.lacks(ModuleNotFoundError(name="torch"))
+    error.__cause__ = ValueError()
+    assert program.lacks(error) is None
+
+
 @pytest.mark.parametrize(
     "error", [ModuleNotFoundError(name="pages"), ModuleNotFoundError("no name"), ImportError(name="torch"), OSError()]
 )

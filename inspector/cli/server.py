@@ -93,7 +93,10 @@ def _is_free(port: int) -> bool:
 def missing() -> Iterator[str]:
     """Say what this machine lacks; the app does the rest without it."""
     if find_spec("torch") is None and (lack := lacks(ModuleNotFoundError(name="torch"))):
-        yield f"The app answers what the headers tell, such as the overview. What reads numbers has to wait. {lack}"
+        yield (
+            "The app answers what the headers tell, such as the overview. What reads numbers or asks the model's class "
+            f"has to wait. {lack}"
+        )
     if sys.platform != "linux":
         yield "Workers are not sandboxed on this system: open only checkpoints that you trust."
 

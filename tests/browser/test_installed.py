@@ -197,5 +197,8 @@ def test_without_torch_the_library_and_the_app_say_what_is_missing(
         assert LACKS in server.log.read_text()
         page.goto(server.url)
         expect_page(page, "overview", "demo-bert")
+        page.goto(f"{server.url}/checks")
+        expect(page.get_by_text("All weights are stored as float32.")).to_be_visible()
+        expect(page.get_by_text(LACKS, exact=True)).to_be_visible()
         page.goto(f"{server.url}/lens")
         expect(page.get_by_text(LACKS)).to_be_visible()

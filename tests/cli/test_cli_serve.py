@@ -103,7 +103,8 @@ def test_a_machine_without_torch_or_a_sandbox_serves_what_it_can(
     done = CliRunner().invoke(cli.app, ["serve", "demo-bert"])
     assert done.exit_code == 0
     assert len(started) == 1
-    assert "What reads numbers has to wait. This needs torch, which is not installed: run pip install" in done.stderr
+    said = "What reads numbers or asks the model's class has to wait. This needs torch, which is not installed: run pip"
+    assert said in done.stderr
     assert "Workers are not sandboxed on this system: open only checkpoints that you trust." in done.stderr
 
 
