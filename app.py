@@ -28,10 +28,10 @@ else:
     from inspector.serving.place import check_confinement
     from inspector.serving.settings import serving
     from inspector.serving.start import name_pages_in_the_frame, starting, take_turns
+    from inspector.serving.storing.arriving import Arriving
     from inspector.serving.talk import Talk
     from inspector.serving.uploads import Uploads
     from inspector.settings import settings
-    from inspector.store.arriving import Arriving
 
     SCRIPT = str(Path(__file__).resolve())
     try:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from difflib import get_close_matches
 from functools import cached_property, partial
@@ -20,7 +20,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from weakref import finalize
 
 from inspector.catalog import CATALOG, Analysis, answer, request_of
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import plotly.graph_objects as go
 
-    from inspector.engine.protocol import Engine
     from inspector.models.checkpoint import Checkpoint as Model
     from inspector.plotting.theme import Theme
     from inspector.report.content import Block, Context, Section
@@ -58,6 +57,18 @@ ADAPTED = (
 PARALLEL = "{kind} is a wrapper for training on several devices: wrap the model in it, which is its .module."
 BAR = "{desc} {bar}"  # as tqdm fills it
 NO_FIGURE = "{verb} has no figure: to_frame() returns its table."
+
+
+class Engine(Protocol):
+    """Runs the work in other processes, such as one of `inspector.serving.engine`."""
+
+    def open(self, reference: CheckpointRef) -> Any:
+        """Begin to open a checkpoint; `result()` of what comes back waits for an `Opened`."""
+        ...
+
+    def run(self, fingerprint: str, verb: str, *, called: Sequence[str] = (), **parameters: Any) -> Any:
+        """Begin to answer a question; `result()` of what comes back waits for the answer."""
+        ...
 
 
 class Answer:

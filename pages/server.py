@@ -7,7 +7,7 @@ from dataclasses import asdict
 import pandas as pd
 import streamlit as st
 
-from inspector.engine.report import confinement_of, server_limits
+from inspector.serving.engine.report import confinement_of, server_limits
 from inspector.settings import settings
 from inspector.store.keeping.quota import account
 from inspector.text import bytes_text, literal, plural

@@ -135,7 +135,7 @@ def test_two_checkpoints_are_compared_by_object_or_by_name(demo):
 
 
 def test_an_engine_answers_the_same_and_opens_the_second_checkpoint(demo, monkeypatch):
-    from inspector.engine.choice import start_engine
+    from inspector.serving.engine.choice import start_engine
     from inspector.settings import settings
 
     here = demo.compare("demo-gpt2")

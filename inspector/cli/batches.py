@@ -38,7 +38,7 @@ from inspector.store.origins.snapshots import (
     uploaded_runs,
 )
 from inspector.store.reference import CheckpointRef, find_reference
-from inspector.store.uploads import list_uploads
+from inspector.store.registry import list_checkpoints
 from inspector.text import escaped
 
 STATUSES = ("done", "refused", "failed")
@@ -314,7 +314,7 @@ def _snapshots(text: str) -> Iterator[Snapshot]:
         for name, demo in RUNS[text].items():
             yield Snapshot(name, CheckpointRef("demo", name), step_of(name), identity_of(demo.folder))
     else:
-        yield from find_run(text, roots=(), uploads=uploaded_runs(list_uploads(settings())))[1]
+        yield from find_run(text, roots=(), uploads=uploaded_runs(list_checkpoints(settings())))[1]
 
 
 def _one(text: str) -> Snapshot:

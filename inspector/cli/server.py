@@ -1,4 +1,4 @@
-"""Verbs about the server itself: start it, its limits and its store."""
+"""Verbs about the server and the store: start the one, and show what is in the other."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from typing import Annotated
 import typer
 
 from inspector.cli.answering import AsJson, app, refusals, show
-from inspector.engine.local import LocalEngine
-from inspector.engine.report import confinement_of, server_limits
 from inspector.errors import RequestError
 from inspector.program import app_script, lacks
 from inspector.settings import settings
@@ -99,18 +97,6 @@ def missing() -> Iterator[str]:
         )
     if sys.platform != "linux":
         yield "Workers are not sandboxed on this system: open only checkpoints that you trust."
-
-
-@app.command()
-def limits(as_json: AsJson = False) -> None:
-    """Show the limits in force and what the worker sandbox blocks on this machine."""
-    with refusals():
-        engine = LocalEngine(settings())
-        try:
-            found = server_limits(settings(), confinement_of(engine, wait=True))
-        finally:
-            engine.close()
-    show(found, as_json=as_json)
 
 
 @app.command()

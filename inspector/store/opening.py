@@ -4,27 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 from inspector.errors import CheckpointError
 from inspector.progress import Progress
 from inspector.settings import Settings
 from inspector.store.disk import disk_sentence
-from inspector.store.files import below, remove_folder, workspace
-from inspector.store.keeping.quota import make_room
+from inspector.store.files import below, workspace
 from inspector.store.manifests.documents import is_fingerprint, is_plain_folder
 from inspector.store.manifests.entries import UPLOADS, load_manifest
 from inspector.store.manifests.manifest import Manifest
-from inspector.store.names import INNER, is_archive, weight_format
 from inspector.store.origins.hub import download
-from inspector.store.origins.places import demo_source, outline_source, path_source
-from inspector.store.origins.sources import Source, choose_members, folder_source
+from inspector.store.origins.places import demo_source, path_source
+from inspector.store.origins.sources import Source, folder_source
 from inspector.store.readers.archives import unpack
-from inspector.store.reference import OUTLINE, CheckpointRef
-from inspector.store.registry import incoming_folder, read_names
-from inspector.store.shared.marks import read_told
-from inspector.store.snapshot_uploads import open_snapshots
+from inspector.store.reference import CheckpointRef
 from inspector.store.staging import stage
 from inspector.text import quoted
 
@@ -42,22 +36,19 @@ def open_checkpoint(
     Args:
         restrict_paths: True where strangers ask (the web app): paths must lie below
             `settings.roots`.
-        fetched: The folder that holds a model of the hub, or what there is of an upload that arrives; None: it is
-            downloaded, or in the store.
+        fetched: The folder that holds a model of the hub; None: it is downloaded.
 
     Returns:
-        What the checkpoint holds, and the reference that opens it again: an upload that has just
-        arrived is now one of the store's.
+        What the checkpoint holds, and the reference that opens it again.
 
     Raises:
         CheckpointError: If it cannot be opened; the text says why, and what to do.
     """
-    with _translated(settings):
+    with translated(settings):
         if reference.kind == "hub":
             return _open_hub(reference, settings, progress, fetched)
-        if reference.kind == OUTLINE:
-            source = outline_source(reference, settings, fetched)
-            return stage(source, settings=settings, progress=progress), reference
+        if reference.kind not in _OPENERS:
+            raise CheckpointError(f"{quoted(str(reference))} has not been sent to this program: open it where it was.")
         return _OPENERS[reference.kind](reference, settings, progress, restrict_paths)
 
 
@@ -79,65 +70,6 @@ def _open_upload(
             f"The upload {reference.value[:12]}… {what} in the store: pick one from the list, or upload it again."
         )
     return load_manifest(found[0], settings=settings), CheckpointRef("upload", found[0])
-
-
-def _open_incoming(
-    reference: CheckpointRef, settings: Settings, progress: Progress, restrict_paths: bool
-) -> tuple[Manifest, CheckpointRef]:
-    folder = incoming_folder(reference.value, settings=settings)
-    try:
-        with workspace(settings.home) as temporary:
-            source = _upload_source(folder, temporary, settings, progress)
-            source = _fetched(source, folder)
-            manifest = stage(source, settings=settings, progress=progress)
-    finally:
-        if settings.given is None:  # else the server removes it
-            remove_folder(folder)
-    return manifest, CheckpointRef("upload", manifest.fingerprint)
-
-
-def _fetched(source: Source, folder: Path) -> Source:
-    """An upload that came from the shared store keeps its name, and must be what was asked for."""
-    told = read_told(folder)
-    if told is None:
-        return source
-    return replace(source, name=told.name, expected=told.fingerprint, told=told.warnings)
-
-
-def _upload_source(folder: Path, temporary: Path, settings: Settings, progress: Progress) -> Source:
-    names = read_names(folder)
-    if not names:
-        raise CheckpointError("The upload has no files, or is no longer there: upload it again.")
-    archives = [name for name in names if is_archive(name)]
-    if archives and len(names) > 1:
-        raise CheckpointError(
-            f"{quoted(archives[0])} was uploaded together with other files: upload either one "
-            "archive or the checkpoint's separate files."
-        )
-    if archives:
-        packed = names[archives[0]]
-        source = unpack(packed, archives[0], temporary, settings=settings, progress=progress)
-        make_room(-packed.stat().st_size, settings)
-        return source
-    nbytes = sum(path.stat().st_size for path in names.values())
-    if nbytes > settings.upload_nbytes:
-        raise CheckpointError(
-            f"The upload has {nbytes:,} bytes, more than the limit of "
-            f"{settings.upload_nbytes:,}: open it as a folder or from the hub instead."
-        )
-    chosen, ignored = choose_members(names)
-    files = {name: names[member] for name, member in chosen.items()}
-    return Source("upload", _upload_name(list(chosen.values())), files, ignored, owned=True)
-
-
-def _upload_name(members: list[str]) -> str:
-    """The folder that was uploaded, or the weight file."""
-    weights = next((member for member in members if weight_format(member)), "upload")
-    folder, slash, file = weights.rpartition("/")
-    above, _, name = folder.rpartition("/")
-    if above and INNER.fullmatch(name):
-        name = above.rpartition("/")[2]
-    return (name if slash else file)[:80]
 
 
 def _open_path(
@@ -163,14 +95,12 @@ _OPENERS: dict[str, Callable[[CheckpointRef, Settings, Progress, bool], tuple[Ma
     "demo": _open_demo,
     "upload": _open_upload,
     "shared": _open_upload,  # the engine has fetched it
-    "incoming": _open_incoming,
-    "snapshots": open_snapshots,
     "path": _open_path,
 }
 
 
 @contextmanager
-def _translated(settings: Settings) -> Iterator[None]:
+def translated(settings: Settings) -> Iterator[None]:
     """Turn the errors of the file system into sentences without a path."""
     try:
         yield

@@ -6,14 +6,14 @@ import secrets
 import threading
 from dataclasses import dataclass
 
-from inspector.engine.asking import asks
-from inspector.engine.protocol import Engine, Progress, Status
 from inspector.errors import CancelledError, InspectorError
 from inspector.report.bundle import write_bundle
 from inspector.report.content import Part, Setting
 from inspector.report.making import make_report
 from inspector.report.page import write_page
 from inspector.results.checkpoint import Opened
+from inspector.serving.engine.asking import asks
+from inspector.serving.engine.protocol import Engine, Progress, Status
 
 ASKING, DRAWING = 0.5, 0.45  # shares of the whole: asking the model, drawing pictures
 PICTURES = threading.Lock()  # one browser at a time, however many people want pictures

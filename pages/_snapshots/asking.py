@@ -8,11 +8,12 @@ import pandas as pd
 import streamlit as st
 
 from inspector.analyses.snapshots import words
-from inspector.batch.asking import Batch, Entry, Wait, without_answer
-from inspector.batch.job import BatchJob
+from inspector.batch.asking import Entry, without_answer
 from inspector.errors import CancelledError, InspectorError, RequestError
 from inspector.request import Request
 from inspector.results.checkpoint import Opened
+from inspector.serving.engine.batch import Batch, Wait
+from inspector.serving.engine.batch_job import BatchJob
 from inspector.settings import settings
 from inspector.store.origins.snapshots import Snapshot
 from inspector.text import literal

@@ -11,9 +11,9 @@ from inspector.demo import RUNS
 from inspector.errors import InspectorError
 from inspector.results.checkpoint import Opened
 from inspector.serving.place import paths_are_open, served_settings
+from inspector.serving.storing.uploads import list_uploads
 from inspector.settings import settings
 from inspector.store.origins.snapshots import UPLOADS, Snapshot, find_run, uploaded_runs
-from inspector.store.uploads import list_uploads
 from inspector.text import literal
 from pages._ui import parts
 from pages._ui.opening import agreeing, arrivals, uploading

@@ -11,8 +11,8 @@ from inspector.analyses.lens.request import LensRequest
 from inspector.analyses.lens.result import Lens
 from inspector.demo import DEMOS
 from inspector.results.checkpoint import Opened
+from inspector.serving.storing import uploads
 from inspector.settings import settings
-from inspector.store import uploads
 from pages._ui import session
 from pages._ui.opening import agreeing
 

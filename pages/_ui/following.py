@@ -9,7 +9,7 @@ from collections.abc import MutableMapping
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet, ref
 
-from inspector.engine.protocol import Job
+from inspector.serving.engine.protocol import Job
 
 SHORT_SECONDS = 3.0  # work that has gone on for less is let go on: its worker keeps the model that it has loaded
 PLACES, COUNTED, ME = "followed", "followed_in_this_run", "follower"  # keys of a session's state

@@ -8,8 +8,8 @@ from typing import Any
 import streamlit as st
 
 from inspector.catalog import CATALOG, PAGES, Analysis
-from inspector.engine.shares import ask_as
 from inspector.errors import SettingsError
+from inspector.serving.engine.shares import ask_as
 from inspector.serving.settings import serving
 from inspector.settings import settings
 from inspector.text import literal

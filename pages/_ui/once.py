@@ -12,8 +12,8 @@ from typing import Any
 
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from inspector.engine.protocol import Engine, Job
 from inspector.request import Request
+from inspector.serving.engine.protocol import Engine, Job
 
 ASKED, NOW = "asked", "asked_in_this_run"  # keys of a session's state
 MOST = 64  # questions that a session remembers

@@ -6,9 +6,9 @@ from contextlib import suppress
 
 import streamlit as st
 
-from inspector.engine.choice import start_engine
-from inspector.engine.protocol import Engine
 from inspector.errors import CheckpointError
+from inspector.serving.engine.choice import start_engine
+from inspector.serving.engine.protocol import Engine
 from inspector.serving.place import served_settings
 from inspector.serving.settings import serving
 from inspector.settings import settings

@@ -12,11 +12,11 @@ from typing import Any, TypeVar
 import streamlit as st
 
 from inspector.catalog import CATALOG
-from inspector.engine.protocol import Job
 from inspector.errors import CancelledError, CheckpointError, InspectorError, NotInCheckpointError
 from inspector.plotting.theme import Theme, get_theme
 from inspector.request import Request, named_field
 from inspector.results.checkpoint import Opened
+from inspector.serving.engine.protocol import Job
 from inspector.store.origins.places import NOT_COMING
 from inspector.store.reference import OUTLINE, CheckpointRef
 from inspector.text import literal

@@ -12,8 +12,8 @@ from inspector.demo import DEMOS
 from inspector.errors import InspectorError
 from inspector.results.checkpoint import Opened
 from inspector.serving.place import paths_are_open
+from inspector.serving.storing import uploads
 from inspector.settings import settings
-from inspector.store import uploads
 from inspector.text import literal
 from pages._ui import running, session, sign_in
 from pages._ui.opening import agreeing, arrivals, folders, pins, under_way, uploading

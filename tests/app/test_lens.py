@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 
 from inspector.analyses.lens.result import LensRows
 from inspector.demo import DEMOS
-from inspector.engine.protocol import Progress
+from inspector.serving.engine.protocol import Progress
 from pages._ui import session
 from tests.app.looking import button, said
 

@@ -24,11 +24,11 @@ from inspector.analyses.training.request import TrainingRequest
 from inspector.analyses.what_if.request import WhatIfRequest
 from inspector.catalog import request_of
 from inspector.demo import examples_of
-from inspector.engine.asking import asks
-from inspector.engine.protocol import Engine
 from inspector.report.making import make_report
 from inspector.report.page import write_page
 from inspector.results.checkpoint import Opened
+from inspector.serving.engine.asking import asks
+from inspector.serving.engine.protocol import Engine
 from inspector.settings import settings
 from inspector.store.hashing import HASHES
 from inspector.store.manifests.entries import MAPS

@@ -14,8 +14,8 @@ from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 from streamlit.testing.v1 import AppTest
 
-from inspector.engine.protocol import Job
 from inspector.errors import InspectorError
+from inspector.serving.engine.protocol import Job
 from inspector.settings import settings
 from pages._ui import session
 from pages._ui.opening import arrivals

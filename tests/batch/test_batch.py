@@ -16,12 +16,13 @@ from inspector.analyses.embeddings.result import Norms
 from inspector.analyses.sharing.result import SharedGroup, Sharing
 from inspector.analyses.snapshots.frames import QUANTITIES, check_frame, follow, kept_shares, tie_frame
 from inspector.analyses.snapshots.result import Vitals
-from inspector.batch.asking import Batch, Entry
-from inspector.batch.job import BatchJob
+from inspector.batch.asking import Entry
 from inspector.batch.records import Records
-from inspector.engine.protocol import Progress
 from inspector.errors import CancelledError, CheckpointError, RequestError, WorkerError
 from inspector.results.checkpoint import Opened
+from inspector.serving.engine.batch import Batch
+from inspector.serving.engine.batch_job import BatchJob
+from inspector.serving.engine.protocol import Progress
 from inspector.store.origins.snapshots import Snapshot
 from inspector.store.reference import CheckpointRef
 

@@ -121,12 +121,13 @@ TABLE = (
         "tests/store/test_archives_and_links.py::test_links_of_a_hub_cache_lead_to_its_blobs",
     ),
     Proven(
-        "inspector/store/shared/publishing.py", "delete the upload, and upload it again",
+        "inspector/serving/storing/shared/publishing.py", "delete the upload, and upload it again",
         "a file's hash is not the upload's, or the file is gone",
         "tests/store/test_shared_store.py::test_wrong_bytes_are_refused", HASHED,
     ),
     Proven(
-        "inspector/store/receiving.py", "delete the upload, and upload it again", "the fingerprint is another one",
+        "inspector/serving/storing/receiving.py", "delete the upload, and upload it again",
+        "the fingerprint is another one",
         STAGED, HASHED,
     ),
     Proven(
@@ -138,7 +139,7 @@ TABLE = (
         "tests/store/test_large_hostile.py::test_a_disk_that_is_full_while_a_checkpoint_is_opened", OPENS,
     ),
     Proven(
-        "inspector/store/shared/remote.py", "delete uploads", "the object store says that it is full",
+        "inspector/serving/storing/shared/remote.py", "delete uploads", "the object store says that it is full",
         "tests/store/test_shared_store.py::test_the_stores_errors_become_sentences", HASHED,
     ),
     Proven(
@@ -149,8 +150,9 @@ TABLE = (
 )  # fmt: skip
 # Not about a checkpoint's files: labels, names of reports, settings, and what a training script sets
 OTHER = (
-    "inspector/analyses/what_if", "inspector/analyses/training", "inspector/cli", "inspector/engine",
-    "inspector/serving", "pages",
+    "inspector/analyses/what_if", "inspector/analyses/training", "inspector/cli", "pages",
+    *(f"inspector/serving/{part}" for part in ("engine", "encoding")),
+    *(str(path.relative_to(ROOT)) for path in (ROOT / "inspector/serving").glob("*.py")),
 )  # fmt: skip
 
 

@@ -96,7 +96,7 @@ def test_an_extra_brings_what_a_sentence_says_that_it_brings() -> None:
 @pytest.mark.parametrize("module", sorted(IMPORTED))
 def test_an_imported_library_is_pinned(module: str) -> None:
     """Only what runs on a cluster may need the requirements of Ray."""
-    on_cluster = all(path.parts[:3] == ("inspector", "engine", "ray") for path in IMPORTED[module])
+    on_cluster = all(path.parts[:4] == ("inspector", "serving", "engine", "ray") for path in IMPORTED[module])
     pinned = EVERYBODY | RAY if on_cluster else EVERYBODY
     assert PROVIDERS[module] & pinned, f"{module}: {sorted(map(str, IMPORTED[module]))}"
 

@@ -25,8 +25,6 @@ from inspector.analyses.embeddings import section as vocabulary
 from inspector.analyses.overview.result import Overview
 from inspector.analyses.overview.result_tensors import StoredTensors
 from inspector.demo import DEMOS
-from inspector.engine.asking import asks
-from inspector.engine.local import LocalEngine
 from inspector.errors import CancelledError, RequestError
 from inspector.plotting.theme import DARK, LIGHT, get_theme
 from inspector.report import bundle as bundling
@@ -37,6 +35,8 @@ from inspector.report.page import write_page
 from inspector.report.recolor import both, plain
 from inspector.report.sections import SECTIONS
 from inspector.results.checkpoint import Opened
+from inspector.serving.engine.asking import asks
+from inspector.serving.engine.local import LocalEngine
 from inspector.settings import read_settings
 from inspector.store.reference import CheckpointRef
 

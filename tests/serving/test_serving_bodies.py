@@ -19,9 +19,9 @@ from streamlit.web.server.starlette.starlette_app_utils import generate_xsrf_tok
 from streamlit.web.server.starlette.starlette_routes import create_upload_routes
 
 from inspector.serving.bodies import FRAME_NBYTES, PIECE, STANDS_IN
+from inspector.serving.storing.arriving import ARRIVING, Arriving, Received
 from inspector.serving.uploads import SMALL_NBYTES, Ledger, Uploads
 from inspector.settings import Settings
-from inspector.store.arriving import ARRIVING, Arriving, Received
 from inspector.store.hashing import identify
 from inspector.store.registry import move_upload, new_upload, read_names
 from tests.conftest import silent

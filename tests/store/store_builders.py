@@ -12,9 +12,9 @@ import torch
 from safetensors.torch import save_file
 from transformers import LlamaForCausalLM
 
+from inspector.serving.storing.opening import open_checkpoint
 from inspector.settings import Settings
 from inspector.store.manifests.manifest import Manifest
-from inspector.store.opening import open_checkpoint
 from inspector.store.reference import CheckpointRef
 from inspector.store.registry import new_upload, write_upload
 from tests.conftest import silent

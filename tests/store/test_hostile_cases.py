@@ -22,16 +22,16 @@ from inspector.analyses.embeddings.compute import embeddings
 from inspector.analyses.lens.compute import lens
 from inspector.analyses.masked_lm.compute import predict
 from inspector.analyses.vocabulary_map.compute import project
-from inspector.engine.local import LocalEngine
 from inspector.errors import CheckpointError, InspectorError
 from inspector.models.loading import load
 from inspector.models.vocabulary.panics import unprinted
+from inspector.serving.engine.local import LocalEngine
 from inspector.settings import Settings, read_settings
 from inspector.store.readers.pytorch import read_pytorch
 from tests.conftest import silent
-from tests.engine.engine_harness import WAIT
 from tests.families import random_model, save_checkpoint, words
 from tests.sentences import NO_TOKENIZER_FILES, TWO_SETS, WEIGHTS_ONLY
+from tests.serving.engine.engine_harness import WAIT
 from tests.store.store_builders import opened, small_checkpoint, upload_of, uploaded
 from tools.fuzz.watch import watched
 

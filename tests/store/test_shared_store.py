@@ -15,17 +15,17 @@ import pytest
 from fsspec.implementations.local import LocalFileSystem
 
 from inspector.errors import CancelledError, CheckpointError, SettingsError
+from inspector.serving.storing.shared import publishing as shared
+from inspector.serving.storing.shared.listing import listing
+from inspector.serving.storing.uploads import delete_upload, list_uploads, rename_upload, trouble
 from inspector.settings import Settings, read_settings
 from inspector.store import registry
 from inspector.store.files import share
 from inspector.store.hashing import fingerprint_of
 from inspector.store.keeping import quota
+from inspector.store.keeping.marks import is_marked, mark
 from inspector.store.manifests.entries import load_manifest
 from inspector.store.reference import CheckpointRef
-from inspector.store.shared import publishing as shared
-from inspector.store.shared.listing import listing
-from inspector.store.shared.marks import is_marked, mark
-from inspector.store.uploads import delete_upload, list_uploads, rename_upload, trouble
 from tests.store.s3_server import BUCKET, SECRET, S3Place, environment, free_port, running_s3
 from tests.store.store_builders import opened, small_checkpoint, upload_of
 

@@ -15,19 +15,19 @@ from inspector.analyses.sharing import words, words_verdicts
 from inspector.analyses.sharing.result import UNCOMPARED
 from inspector.analyses.training.words import LATER
 from inspector.catalog import CATALOG, answer
-from inspector.engine.local import LocalEngine
 from inspector.errors import CheckpointError, InspectorError, NotInCheckpointError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.tensors import read_tensors
+from inspector.serving.engine.local import LocalEngine
+from inspector.serving.storing.arriving import Arriving, how_far, outline
 from inspector.settings import Settings
-from inspector.store.arriving import Arriving, how_far, outline
 from inspector.store.copies import same_bytes
 from inspector.store.keeping.quota import account
 from inspector.store.readers.streams import stream, whole_parts
 from inspector.store.reference import CheckpointRef
 from inspector.store.registry import discard_opened, discard_upload, incoming_folder
-from tests.engine.engine_harness import WAIT
 from tests.models import alike
+from tests.serving.engine.engine_harness import WAIT
 from tests.store.store_builders import opened, small_checkpoint
 
 # What says how far the files have come; all else is as it will be.

@@ -9,26 +9,26 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from inspector.serving.storing.arriving import Arriving
+from inspector.serving.storing.shared import publishing as shared
+from inspector.serving.storing.uploads import delete_upload
 from inspector.settings import read_settings
-from inspector.store.arriving import Arriving
 from inspector.store.files import acquire, workspace
 from inspector.store.hashing import HASHES, HashCache
 from inspector.store.keeping.arrays import ArrayCache
 from inspector.store.keeping.compiled import put_compiled
 from inspector.store.keeping.holding import load_held
+from inspector.store.keeping.marks import Told, write_told
 from inspector.store.keeping.quota import reserve_upload
 from inspector.store.manifests.entries import results_folder
 from inspector.store.reference import CheckpointRef
 from inspector.store.registry import pin_checkpoint, write_upload
-from inspector.store.shared import publishing as shared
-from inspector.store.shared.marks import Told, write_told
-from inspector.store.uploads import delete_upload
 from tests.conftest import silent
 from tests.store.store_builders import opened, small_checkpoint, upload_of
 
 ROOT = Path(__file__).parents[2]
 WORDS = {"FINGERPRINT": "[0-9a-f]{64}", "DIGEST": "[0-9a-f]{64}", "ID": "[0-9a-f]{32}", "NAME": r"[\w.%-]+", "…": ".+"}
-MADE_ELSEWHERE = {"workers/ID/own/…", "workers/ID/given/…", "compiled/…"}  # tests/engine/test_engine_desk.py
+MADE_ELSEWHERE = {"workers/ID/own/…", "workers/ID/given/…", "compiled/…"}  # tests/serving/engine/test_engine_desk.py
 CARRYING = shared.Carrying(progress=silent, stopped=lambda: False)
 
 

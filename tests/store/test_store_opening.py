@@ -37,7 +37,7 @@ import tracemalloc
 import zipfile
 from inspector.errors import CheckpointError
 from inspector.settings import settings
-from inspector.store.opening import open_checkpoint
+from inspector.serving.storing.opening import open_checkpoint
 from inspector.store.reference import CheckpointRef
 try:
     manifest, _ = open_checkpoint(CheckpointRef("hub", sys.argv[1]), settings=settings(),

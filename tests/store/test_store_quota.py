@@ -16,6 +16,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from inspector.errors import CheckpointError
+from inspector.serving.storing.opening import open_checkpoint
 from inspector.settings import MB, read_settings
 from inspector.store.hashing import HASHES
 from inspector.store.keeping import holding
@@ -23,7 +24,6 @@ from inspector.store.keeping.arrays import ArrayCache
 from inspector.store.keeping.holding import load_held
 from inspector.store.keeping.quota import RESERVED, account, make_room, reserve_upload, trim
 from inspector.store.manifests.entries import load_manifest
-from inspector.store.opening import open_checkpoint
 from inspector.store.reference import CheckpointRef
 from inspector.store.registry import (
     delete_checkpoint,
@@ -57,7 +57,7 @@ import sys
 from pathlib import Path
 from inspector.errors import CheckpointError
 from inspector.settings import settings
-from inspector.store.opening import open_checkpoint
+from inspector.serving.storing.opening import open_checkpoint
 from inspector.store.keeping.quota import reserve_upload
 from inspector.store.reference import CheckpointRef
 from inspector.store.registry import write_upload

@@ -13,16 +13,16 @@ from typing import Any
 
 import pytest
 
-from inspector.engine.desk import Desk
-from inspector.engine.wire import OpenRequest
 from inspector.errors import CheckpointError, WorkerError
 from inspector.results.checkpoint import Opened
-from inspector.store import receiving
+from inspector.serving.engine.desk import Desk
+from inspector.serving.engine.wire import OpenRequest
+from inspector.serving.storing import receiving
+from inspector.serving.storing.opening import open_checkpoint
+from inspector.store.keeping.marks import Told, write_told
 from inspector.store.manifests.entries import load_manifest
-from inspector.store.opening import open_checkpoint
 from inspector.store.reference import CheckpointRef
 from inspector.store.registry import list_checkpoints, new_upload, write_upload
-from inspector.store.shared.marks import Told, write_told
 from tests.conftest import silent
 from tests.store.store_builders import opened, small_checkpoint, upload_of
 

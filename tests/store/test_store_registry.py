@@ -32,7 +32,7 @@ STAGE = """
 import os, signal, sys
 from inspector.settings import settings
 from inspector.store import staging
-from inspector.store.opening import open_checkpoint
+from inspector.serving.storing.opening import open_checkpoint
 from inspector.store.reference import CheckpointRef
 
 def progress(fraction, text):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from inspector.engine.local import LocalEngine
+from inspector.serving.engine.local import LocalEngine
 from inspector.settings import read_settings
 from tools.load.asking import BEST, SHARES, Asker, Crowd
 from tools.load.capacity import needs, open_asker, with_section

@@ -33,8 +33,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from inspector.analyses.masked_lm.compute import predict
 from inspector.analyses.masked_lm.result import Prediction
-from inspector.engine.local import LocalEngine
 from inspector.models.checkpoint import Checkpoint
+from inspector.serving.engine.local import LocalEngine
 from inspector.settings import Device, Settings, read_settings
 from inspector.store.manifests.manifest import Manifest
 from inspector.store.opening import open_checkpoint

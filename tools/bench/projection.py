@@ -157,7 +157,7 @@ def write_large(folder: Path) -> None:
 
 def pca_seconds(home: Path, *, spare: bool) -> float:
     """Seconds from asking a worker that has loaded no library for a PCA to its answer."""
-    from inspector.engine.local import LocalEngine
+    from inspector.serving.engine.local import LocalEngine
     from inspector.settings import read_settings
     from inspector.store.reference import CheckpointRef
 

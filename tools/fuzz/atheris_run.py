@@ -13,7 +13,15 @@ from typing import NoReturn
 
 import atheris
 
-INSTRUMENTED = ["inspector.store", "inspector.encoding", "inspector.models", "tarfile", "zipfile", "pickle", "json"]
+INSTRUMENTED = [
+    "inspector.store",
+    "inspector.serving.encoding",
+    "inspector.models",
+    "tarfile",
+    "zipfile",
+    "pickle",
+    "json",
+]
 with atheris.instrument_imports(include=INSTRUMENTED):  # type: ignore[reportAttributeAccessIssue]
     import json
 

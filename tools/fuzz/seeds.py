@@ -131,9 +131,9 @@ def _messages() -> dict[str, bytes]:
     import pandas as pd
 
     from inspector.analyses.masked_lm.result import Mask
-    from inspector.encoding import encode
-    from inspector.encoding.parts import join
-    from inspector.engine.wire import Answers, Failure
+    from inspector.serving.encoding import encode
+    from inspector.serving.encoding.parts import join
+    from inspector.serving.engine.wire import Answers, Failure
 
     frame = pd.DataFrame(
         {

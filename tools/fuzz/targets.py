@@ -121,7 +121,7 @@ def tokenizer(data: bytes, folder: Path) -> None:
 
 def message(data: bytes, folder: Path) -> None:
     """What a worker may send, the first byte saying what the server waits for."""
-    from inspector.encoding import DecodeError, decode, encode
+    from inspector.serving.encoding import DecodeError, decode, encode
 
     expected = EXPECTED[(data[0] if data else 0) % len(EXPECTED)]
     classes = [_found(name) for name in expected.split()]
@@ -155,7 +155,7 @@ def manifest(data: bytes, folder: Path) -> None:
 
 def _learn(hint: Any) -> None:
     """Read the annotations of a class and of those inside, which compiles their texts once."""
-    from inspector.encoding.reading import _hints
+    from inspector.serving.encoding.reading import _hints
 
     inner = _hints(hint).values() if is_dataclass(hint) else get_args(hint)
     for each in inner:
@@ -168,7 +168,7 @@ def _found(name: str) -> Any:
 
 
 # What `message` waits for.
-WIRE, RESULTS = "inspector.engine.wire", "inspector.analyses"
+WIRE, RESULTS = "inspector.serving.engine.wire", "inspector.analyses"
 EXPECTED = (
     "typing:Any",
     " ".join(f"{WIRE}:{name}" for name in ("Ready", "Warm", "Progress", "Answers", "Failure")),

@@ -20,9 +20,9 @@ from typing import Any
 
 from inspector.analyses.lens.result import Lens
 from inspector.analyses.masked_lm.result import Prediction
-from inspector.engine.protocol import Engine
 from inspector.errors import InspectorError
 from inspector.plotting.frames import where
+from inspector.serving.engine.protocol import Engine
 from tools.load.queueing import WARM_SHARE, Service
 
 SHARES = {"predict": 0.8, "lens": 0.2}  # of the questions: typing asks more often than reading

@@ -26,8 +26,8 @@ from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
-from inspector.engine.choice import start_engine
-from inspector.engine.protocol import Engine
+from inspector.serving.engine.choice import start_engine
+from inspector.serving.engine.protocol import Engine
 from inspector.settings import settings
 from inspector.store.reference import CheckpointRef
 from tools.bench.masked_lm import build

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from inspector.engine.waiting import MAX_BATCH
+from inspector.serving.engine.waiting import MAX_BATCH
 
 WARM_SHARE = 0.2  # of the time, at its start, that is not counted
 MOST_PEOPLE = 20_000  # that are tried

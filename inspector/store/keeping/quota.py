@@ -26,9 +26,9 @@ from inspector.store.files import below, create_file, remove_file, remove_folder
 from inspector.store.keeping.arrays import STALE_SECONDS
 from inspector.store.keeping.compiled import COMPILED
 from inspector.store.keeping.holding import is_used, last_used
+from inspector.store.keeping.marks import is_marked
 from inspector.store.manifests.documents import is_fingerprint, is_plain_folder
 from inspector.store.manifests.entries import MAPS, OPENED, UPLOADS
-from inspector.store.shared.marks import is_marked
 
 RESERVED = ".reserved"  # an upload's size, before its bytes have arrived
 GIVEN = "given"  # in a worker's folder: what the server links there

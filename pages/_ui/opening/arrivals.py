@@ -15,14 +15,14 @@ from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileMan
 from streamlit.runtime.scriptrunner import ScriptRunContext, get_script_run_ctx
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
-from inspector.engine.protocol import Job
 from inspector.errors import CheckpointError, InspectorError
 from inspector.results.checkpoint import Opened
 from inspector.serving.bodies import Receipt
+from inspector.serving.engine.protocol import Job
+from inspector.serving.storing.arriving import Received
 from inspector.serving.uploads import LEDGER, browser_of
 from inspector.settings import settings
 from inspector.store import registry
-from inspector.store.arriving import Received
 from inspector.store.disk import disk_sentence
 from inspector.store.keeping import quota
 from inspector.store.reference import CheckpointRef

@@ -17,15 +17,16 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from inspector.analyses.overview.request import OverviewRequest
 from inspector.analyses.overview.words import in_short
-from inspector.engine.protocol import Job
 from inspector.errors import InspectorError
 from inspector.results.checkpoint import Opened
 from inspector.serving.bodies import Receipt
+from inspector.serving.engine.protocol import Job
 from inspector.serving.reports import TICK
+from inspector.serving.storing import arriving
+from inspector.serving.storing.arriving import Arriving, Received
 from inspector.serving.uploads import LEDGER
 from inspector.settings import settings
-from inspector.store import arriving, registry
-from inspector.store.arriving import Arriving, Received
+from inspector.store import registry
 from inspector.store.reference import OUTLINE, CheckpointRef
 from inspector.text import literal
 from pages._ui import running, session

@@ -16,13 +16,13 @@ from inspector.analyses.lens.compute_reading import MOST_ROWS, Reading
 from inspector.analyses.lens.frames import top_tokens
 from inspector.analyses.lens.request import LensRequest
 from inspector.analyses.lens.result import Lens, LensRows
-from inspector.encoding import decode, encode
-from inspector.engine.wire import MAX_PARTIAL
 from inspector.errors import RequestError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.loading import load
 from inspector.models.reading.ladder import Ladder
 from inspector.models.reading.setting import Setting, prepare
+from inspector.serving.encoding import decode, encode
+from inspector.serving.engine.wire import MAX_PARTIAL
 from tests.conftest import silent
 from tests.families import ENCODER_DECODER, MODELS, RENAMED, UNLISTED
 from tests.models import alike

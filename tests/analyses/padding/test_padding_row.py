@@ -12,9 +12,9 @@ import torch
 from inspector.analyses.padding.compute import padding
 from inspector.analyses.padding.result import LIFTED, Padding
 from inspector.demo import DEMOS
-from inspector.encoding import decode, encode
-from inspector.engine.wire import MAX_PARTIAL
 from inspector.results.plain import to_json
+from inspector.serving.encoding import decode, encode
+from inspector.serving.engine.wire import MAX_PARTIAL
 from tests.analyses.padding.padding_truth import PAD, TEXT
 from tests.conftest import silent
 from tests.families import random_model, save_checkpoint, words

@@ -1,0 +1,166 @@
+"""Copy uploads between the shared store and this machine's, in threads of the engine's process.
+
+Workers do not do this: a process that reads strangers' files has neither an object store's keys
+nor a network. The threads copy and hash bytes but never parse them. A job waits until its
+checkpoint has arrived, and opening an upload ends only once the shared store has it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from inspector.errors import CancelledError, InspectorError, WorkerError
+from inspector.results.checkpoint import Opened
+from inspector.serving.engine.jobs import LocalJob
+from inspector.serving.engine.protocol import Progress
+from inspector.serving.engine.wire import OpenRequest, RunRequest
+from inspector.serving.storing.shared import publishing as shared
+from inspector.serving.storing.shared.listing import drop_copies, listing
+from inspector.serving.storing.shared.remote import open_remote
+from inspector.settings import Settings
+from inspector.store import registry
+from inspector.store.keeping.marks import is_marked, mark
+from inspector.store.manifests.entries import MANIFEST, OPENED, UPLOADS
+from inspector.store.reference import CheckpointRef
+
+LOG = logging.getLogger("inspector.serving.engine")
+UPLOADED = {"upload", "shared"}
+POLL_SECONDS = 0.1
+NOT_SHARED = "The upload is only on this server so far, and not yet in the shared store: "
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """Functions of the engine that its carrier calls."""
+
+    open: Callable[[CheckpointRef], LocalJob]
+    proceed: Callable[[LocalJob], None]  # what the job is about is here: let it wait for a worker
+    settle: Callable[[LocalJob, Any, int], None]  # with an outcome and its size
+
+
+class Carrier:
+    """Fetches missing uploads and publishes new ones; idle without a shared store."""
+
+    def __init__(self, settings: Settings, hooks: Hooks) -> None:
+        self._settings = settings
+        self._hooks = hooks
+        self._under_way: set[LocalJob] = set()
+        self._fetched: set[LocalJob] = set()  # jobs that open what came from the shared store
+
+    @property
+    def jobs(self) -> tuple[LocalJob, ...]:
+        """Jobs that wait for bytes."""
+        return tuple(self._under_way)
+
+    def brings(self, job: LocalJob) -> bool:
+        """Start to fetch what a job needs, if this machine lacks it; the job then waits."""
+        if self._settings.store is None or not any(self._lacking(job.request)):
+            return False
+        self._start(self._fetch, job)
+        return True
+
+    def lost(self, job: LocalJob) -> bool:
+        """Whether the checkpoint that a job opened has since been removed to make room."""
+        if self._settings.store is None or job.status != "done":
+            return False
+        opened = job.result()
+        return isinstance(opened, Opened) and any(self._unless_here(opened.fingerprint, (UPLOADS, OPENED)))
+
+    def stores(self, job: LocalJob, opened: Opened, nbytes: int) -> bool:
+        """Start to publish the upload that a job opened, if the shared store may lack it."""
+        entry = self._settings.home / UPLOADS / opened.fingerprint
+        if self._settings.store is None or not entry.is_dir():
+            return False
+        if job in self._fetched:
+            mark(entry, self._settings)
+            return False
+        arrived = isinstance(job.request, OpenRequest) and job.request.reference.kind == "incoming"
+        if not arrived and is_marked(entry, self._settings):
+            return False
+        job.report(Progress(None, "Copying to the shared store"))
+        self._start(self._publish, job, opened, nbytes)
+        return True
+
+    def _start(self, work: Callable[..., None], job: LocalJob, *arguments: Any) -> None:
+        self._under_way.add(job)
+        threading.Thread(target=self._run, args=(work, job, *arguments), name="carrier", daemon=True).start()
+
+    def _run(self, work: Callable[..., None], job: LocalJob, *arguments: Any) -> None:
+        try:
+            work(job, *arguments)
+        except InspectorError as error:
+            self._hooks.settle(job, error, 0)
+        except Exception as error:
+            LOG.warning("carrying an upload failed: %s", type(error).__name__)
+            self._hooks.settle(job, WorkerError("The upload could not be copied: try again."), 0)
+        finally:
+            self._under_way.discard(job)
+            self._fetched.discard(job)
+
+    def _lacking(self, request: OpenRequest | RunRequest) -> Iterator[str]:
+        """Fingerprints, or their first digits, that a request needs and this machine lacks."""
+        if isinstance(request, OpenRequest):
+            if request.reference.kind in UPLOADED:
+                yield from self._unless_here(request.reference.value, (UPLOADS,))
+            return
+        for fingerprint in (request.fingerprint, request.parameters.get("other")):
+            if isinstance(fingerprint, str) and registry.is_fingerprint(fingerprint):
+                yield from self._unless_here(fingerprint, (UPLOADS, OPENED))
+
+    def _unless_here(self, digits: str, kinds: tuple[str, ...]) -> Iterator[str]:
+        pattern = digits if registry.is_fingerprint(digits) else f"{digits}*"
+        folders = [self._settings.home / kind for kind in kinds]
+        if not any(any(folder.glob(f"{pattern}/{MANIFEST}")) for folder in folders):
+            yield digits
+
+    def _fetch(self, job: LocalJob) -> None:
+        with suppress(InspectorError):  # what was deleted elsewhere goes from here as well
+            drop_copies(open_remote(self._settings), self._settings)
+        if isinstance(job.request, RunRequest):
+            self._open_first(job)
+            return
+        reference = job.request.reference
+        arriving = shared.fetch(reference.value, settings=self._settings, carrying=self._carrying(job))
+        try:
+            self._fetched.add(job)
+            job.turn_to(OpenRequest(CheckpointRef("incoming", arriving)))
+            self._hooks.proceed(job)
+            job.wait()
+        finally:
+            registry.discard_upload(arriving, settings=self._settings)
+
+    def _open_first(self, job: LocalJob) -> None:
+        for fingerprint in self._lacking(job.request):
+            opening = self._hooks.open(CheckpointRef("shared", fingerprint))
+            while not opening.wait(POLL_SECONDS):
+                job.report(opening.progress)
+                if job.settled:  # others may wait for the same: it goes on
+                    return
+            opening.result()
+        self._hooks.proceed(job)
+
+    def _publish(self, job: LocalJob, opened: Opened, nbytes: int) -> None:
+        try:
+            shared.publish(opened.fingerprint, settings=self._settings, carrying=self._carrying(job))
+        except CancelledError:
+            raise
+        except InspectorError as error:
+            job.keep = False  # opening it again tries again
+            warnings = (*opened.warnings, f"{NOT_SHARED}{_lower(str(error))}")
+            opened = replace(opened, warnings=warnings)
+        listing(self._settings).ask_again()
+        self._hooks.settle(job, opened, nbytes)
+
+    def _carrying(self, job: LocalJob) -> shared.Carrying:
+        return shared.Carrying(
+            progress=lambda fraction, text: job.report(Progress(fraction, text)), stopped=lambda: job.settled
+        )
+
+
+def _lower(sentence: str) -> str:
+    return sentence[:1].lower() + sentence[1:]

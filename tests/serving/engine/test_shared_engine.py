@@ -1,0 +1,166 @@
+"""Engines of several servers and a shared store: what is opened on one is answered by another."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from inspector.errors import CancelledError, CheckpointError
+from inspector.results.plain import to_json
+from inspector.serving.encoding import encode
+from inspector.serving.engine.local import LocalEngine
+from inspector.serving.engine.wire import Setup, WorkerFunctions
+from inspector.serving.storing.shared.remote import Remote
+from inspector.serving.storing.uploads import list_uploads
+from inspector.settings import Settings, read_settings
+from inspector.store import registry
+from inspector.store.keeping.marks import is_marked, veiled
+from inspector.store.reference import CheckpointRef
+from tests.serving.engine.engine_harness import WAIT, eventually
+from tests.store.s3_server import BUCKET, KEY, SECRET, environment, running_s3
+from tests.store.store_builders import small_checkpoint, upload_of
+
+SECRETS = (KEY, SECRET, BUCKET)
+
+
+@contextmanager
+def engine_of(settings: Settings):
+    engine = LocalEngine(settings, spare=False)
+    try:
+        yield engine
+    finally:
+        engine.close()
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    return small_checkpoint(tmp_path / "mini")
+
+
+@pytest.fixture
+def shared_folder(tmp_path) -> Path:
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    return folder
+
+
+def server(tmp_path: Path, name: str, store: Any) -> Settings:
+    home = str(tmp_path / name)
+    return read_settings({"INSPECTOR_HOME": home, "INSPECTOR_STORE": str(store)})
+
+
+def seen_by_workers(engine: LocalEngine) -> str:
+    """The environment and the command line of every worker process."""
+    found = [Path(f"/proc/{worker.pid}") for worker in engine.workers()]
+    assert found
+    return "".join(
+        (process / name).read_bytes().decode("utf-8", "replace") for process in found for name in ("environ", "cmdline")
+    )
+
+
+def test_one_server_answers_what_was_uploaded_to_another(tmp_path, monkeypatch, folder, caplog):
+    """Behind a real S3 API: the same answer, after a restart and after making room as well."""
+    with running_s3() as address:
+        for name, value in environment(address).items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setenv("INSPECTOR_STORE", f"s3://{BUCKET}/all")
+        first, second = (server(tmp_path, name, f"s3://{BUCKET}/all") for name in ("a", "b"))
+        with engine_of(first) as engine:
+            opened = engine.open(upload_of(first, folder, prefix="mine/")).result(WAIT)
+            assert opened.warnings == ()
+            own = to_json(engine.run(opened.fingerprint, "overview").result(WAIT))
+            assert not any(secret in seen_by_workers(engine) for secret in SECRETS)
+        shutil.rmtree(first.home)
+
+        with engine_of(second) as engine:
+            assert [each.name for each in list_uploads(second)] == ["mine"]
+            found = engine.run(opened.fingerprint, "overview").result(WAIT)
+            assert to_json(found) == own
+            assert not any(secret in seen_by_workers(engine) for secret in SECRETS)
+            assert is_marked(second.home / "checkpoints" / opened.fingerprint, second)
+            again = engine.open(CheckpointRef("shared", opened.fingerprint)).result(WAIT)
+            assert again == opened
+
+            assert engine.release(opened.fingerprint)
+            registry.delete_checkpoint(opened.fingerprint, settings=second)  # to make room
+            link = CheckpointRef("upload", opened.fingerprint[:16])
+            assert engine.open(link).result(WAIT) == opened
+            assert engine.run(opened.fingerprint, "tokenize", texts=["a"]).result(WAIT)
+            assert not list((second.home / "incoming").iterdir())
+    assert not any(secret in caplog.text for secret in SECRETS)
+
+
+def test_workers_are_told_nothing_of_the_store(tmp_path, shared_folder):
+    settings = server(tmp_path, "a", shared_folder)
+    told = encode(Setup(veiled(settings), WorkerFunctions(), restrict_paths=True))
+    assert str(shared_folder).encode() not in told
+    entry = tmp_path / "entry"
+    entry.mkdir()
+    assert not is_marked(entry, veiled(settings))
+
+
+def test_an_upload_that_cannot_be_shared_opens_and_says_so(tmp_path, folder):
+    store = tmp_path / "unmounted"
+    settings = server(tmp_path, "a", store)
+    with engine_of(settings) as engine:
+        opened = engine.open(upload_of(settings, folder, prefix="mine/")).result(WAIT)
+        assert opened.warnings == (
+            "The upload is only on this server so far, and not yet in the shared store: the "
+            "shared store's folder does not exist: create it, or mount it again.",
+        )
+        assert engine.run(opened.fingerprint, "overview").result(WAIT)
+
+        store.mkdir()
+        again = engine.open(CheckpointRef("upload", opened.fingerprint)).result(WAIT)
+        assert again.warnings == ()
+    assert (store / "checkpoints" / f"{opened.fingerprint}.json").is_file()
+
+
+def test_what_is_nowhere_is_refused_and_asked_for_anew_later(tmp_path, shared_folder, folder):
+    first, second = (server(tmp_path, name, shared_folder) for name in ("a", "b"))
+    with engine_of(first) as engine:
+        opened = engine.open(upload_of(first, folder, prefix="mine/")).result(WAIT)
+    (listed,) = (shared_folder / "checkpoints").iterdir()
+    aside = listed.rename(tmp_path / listed.name)
+    with engine_of(second) as engine:
+        for ask in (
+            lambda: engine.run(opened.fingerprint, "overview"),
+            lambda: engine.open(CheckpointRef("shared", opened.fingerprint)),
+            lambda: engine.run("0" * 64, "compare", other=opened.fingerprint),
+        ):
+            with pytest.raises(CheckpointError, match="is neither on this server nor in the shared"):
+                ask().result(WAIT)
+        aside.rename(listed)
+        assert engine.open(CheckpointRef("shared", opened.fingerprint)).result(WAIT) == opened
+
+
+def test_fetching_shows_its_progress_and_can_be_stopped(tmp_path, shared_folder, folder,
+                                                        monkeypatch):  # fmt: skip
+    first, second = (server(tmp_path, name, shared_folder) for name in ("a", "b"))
+    with engine_of(first) as engine:
+        opened = engine.open(upload_of(first, folder, prefix="mine/")).result(WAIT)
+    go_on, pieces = threading.Event(), Remote.pieces
+
+    def slow(remote: Remote, path: str):
+        yield from pieces(remote, path)
+        go_on.wait(WAIT)
+        yield b""
+
+    monkeypatch.setattr(Remote, "pieces", slow)
+    with engine_of(second) as engine:
+        job = engine.run(opened.fingerprint, "overview")
+        eventually(lambda: job.progress.text.startswith("Fetching mine: 0 of "))
+        opening = engine.open(CheckpointRef("shared", opened.fingerprint))
+        opening.cancel()
+        go_on.set()
+        with pytest.raises(CancelledError):
+            opening.result(WAIT)
+        with pytest.raises(CancelledError):
+            job.result(WAIT)
+        eventually(lambda: not list((second.home / "incoming").iterdir()))
+        assert engine.run(opened.fingerprint, "overview").result(WAIT)
