@@ -15,7 +15,7 @@ MINUTES ?= 10
 # Three processes take files in the order that tests/conftest.py sets: more than two processors, as browser tests wait.
 SHARED := -n 3 --dist loadfile --no-loadscope-reorder
 PIP := $(PYTHON) -m pip install --quiet --disable-pip-version-check
-MARKED := cluster or faults or scan or fuzz or crowd or compiling or families or printed or browser
+MARKED := alone or cluster or faults or scan or fuzz or crowd or compiling or families or printed or browser
 DAILY := not ($(MARKED))
 # The tests of a room and its page, or a folder of tests.
 TESTS = $(or $(wildcard tests/analyses/$(ROOM) tests/app/test_$(ROOM).py),tests/$(ROOM))

@@ -134,27 +134,6 @@ def test_two_checkpoints_are_compared_by_object_or_by_name(demo):
     assert "Compare: demo-bert" in demo.compare(other)._repr_html_()
 
 
-def test_an_engine_answers_the_same_and_opens_the_second_checkpoint(demo, monkeypatch):
-    from inspector.serving.engine.choice import start_engine
-    from inspector.settings import settings
-
-    here = demo.compare("demo-gpt2")
-    engine = start_engine(settings(), restrict_paths=False, spare=False)
-    try:
-        monkeypatch.setattr("inspector.store.opening.open_checkpoint", None)  # nothing is opened in this process
-        apart = ci.open("demo-bert", engine=engine)
-        assert apart.sharing().to_json() == demo.sharing().to_json()
-        there = apart.compare("demo-gpt2")
-        assert [row["status"] for row in there.to_json()["tensors"]] == [
-            row["status"] for row in here.to_json()["tensors"]
-        ]
-        assert there.result.other_name == "demo-gpt2"
-        with pytest.raises(CheckpointError, match="no-such-checkpoint"):
-            apart.compare("./no-such-checkpoint")
-    finally:
-        engine.close()
-
-
 def test_tqdm_shows_how_far_a_question_is(demo, monkeypatch):
     told: list[tuple[str, float]] = []
 

@@ -12,7 +12,6 @@ import torch
 from safetensors.torch import save_file
 from transformers import LlamaForCausalLM
 
-from inspector.serving.storing.opening import open_checkpoint
 from inspector.settings import Settings
 from inspector.store.manifests.manifest import Manifest
 from inspector.store.reference import CheckpointRef
@@ -41,6 +40,8 @@ def upload_of(settings: Settings, folder: Path, *, prefix: str = "") -> Checkpoi
 
 def opened(reference: CheckpointRef, settings: Settings, *, strangers: bool = True) -> tuple[Manifest, CheckpointRef]:
     """Open a reference as the web app does, or as the command line does."""
+    from inspector.serving.storing.opening import open_checkpoint  # this file serves tests without a server, too
+
     return open_checkpoint(reference, settings=settings, progress=silent, restrict_paths=strangers)
 
 
