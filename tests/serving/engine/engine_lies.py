@@ -22,11 +22,11 @@ from inspector.sandbox.confinement import Confinement
 from inspector.serving.encoding import encode
 from inspector.serving.engine.protocol import Progress
 from inspector.serving.engine.wire import Answers, Failure, Partial, Ready, Warm, WorkerFunctions
+from inspector.serving.storing.opening import open_checkpoint
 from inspector.settings import Settings
 from inspector.store.hashing import HASHES, HashCache
 from inspector.store.manifests.entries import results_folder
 from inspector.store.manifests.manifest import Manifest
-from inspector.store.opening import open_checkpoint
 from tests.serving.engine.engine_stand_ins import is_socket, wait_for
 
 HERE = __name__

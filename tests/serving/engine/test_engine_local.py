@@ -123,7 +123,9 @@ def test_a_failure_is_run_again_when_it_is_asked_again(engine):
 
 
 def test_an_answer_of_another_class_than_annotated_is_named_by_its_function(engine):
-    expected = r"^tests\.engine\.engine_stand_ins:mistake returned str, but .*:mistake is annotated with Mask\.$"
+    expected = (
+        r"^tests\.serving\.engine\.engine_stand_ins:mistake returned str, but .*:mistake is annotated with Mask\.$"
+    )
     with pytest.raises(InspectorError, match=expected):
         answer(engine, A, "mistake")
     assert answer(engine, A, "echo", value=1)["value"] == 1
