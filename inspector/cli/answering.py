@@ -137,7 +137,7 @@ def done(task: Task) -> Any:
 
 def show(result: Any, *, as_json: bool) -> None:
     """Print a result: one JSON object, or tables; its warnings go to stderr."""
-    plain = result if isinstance(result, dict) else to_json(result)
+    plain = to_json(result)
     for warning in plain.get("warnings", []):
         sys.stderr.write(f"Warning: {escaped(warning)}\n")
     if as_json:
