@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import pandas as pd
 import plotly.graph_objects as go
 
 from inspector import placing
-from inspector.analyses.overview.result import Overview
 from inspector.errors import InspectorError
 from inspector.names import NAME, fold_rows
 from inspector.plotting.theme import Theme
@@ -90,12 +89,80 @@ class Setting(Request):
     seed: int = placing.seed()
 
 
+class StoredFile(Protocol):
+    """A file of the checkpoint."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        ...
+
+    @property
+    def nbytes(self) -> int:
+        """Its size."""
+        ...
+
+    @property
+    def sha256(self) -> str | None:
+        """Of all its bytes; None: not computed."""
+        ...
+
+
+class About(Protocol):
+    """What a report says of its checkpoint: the answer of `overview`, with the files hashed."""
+
+    @property
+    def fingerprint(self) -> str:
+        """64 hex digits."""
+        ...
+
+    @property
+    def identity(self) -> str:
+        """What the fingerprint is made of: "content" or "samples"."""
+        ...
+
+    @property
+    def architecture(self) -> str | None:
+        """The class in config.json."""
+        ...
+
+    @property
+    def heads(self) -> Mapping[str, str]:
+        """Head -> "present" or "absent"."""
+        ...
+
+    @property
+    def files(self) -> Sequence[StoredFile]:
+        """All that belong to the checkpoint."""
+        ...
+
+    @property
+    def nbytes_on_disk(self) -> int:
+        """Size of all files."""
+        ...
+
+    @property
+    def dtypes(self) -> Mapping[str, int]:
+        """Stored dtype -> parameters."""
+        ...
+
+    @property
+    def mask_token(self) -> str | None:
+        """The tokenizer's."""
+        ...
+
+    @property
+    def is_causal(self) -> bool:
+        """Whether the model predicts the next token, and no masked one."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """What every section knows before it asks."""
 
     opened: Opened
-    overview: Overview
+    overview: About
     setting: Setting  # its text is never empty
     other: Opened | None = None  # the second checkpoint, where there is one
 

@@ -7,12 +7,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from inspector.analyses.overview.result import Overview
 from inspector.catalog import PAGES
 from inspector.demo import examples_of
 from inspector.errors import InspectorError, NotInCheckpointError, RequestError
 from inspector.report import provenance
-from inspector.report.content import Context, Part, Report, Section, Setting, reached
+from inspector.report.content import About, Context, Part, Report, Section, Setting, reached
 from inspector.report.sections import BY_SLUG, SECTIONS
 from inspector.request import Request
 from inspector.results.checkpoint import Opened
@@ -80,7 +79,7 @@ def make_report(
     if COMPARING in chosen and other is None:
         raise RequestError(NO_SECOND)
     tell(0.0, "Reading the headers")
-    overview: Overview = ask("overview", lambda text: tell(0.0, text), hash_files=True)
+    overview: About = ask("overview", lambda text: tell(0.0, text), hash_files=True)
     context = Context(
         opened, overview, _with_text(setting or Setting(), opened, overview), other if COMPARING in chosen else None
     )
@@ -101,7 +100,7 @@ def make_report(
     )
 
 
-def _with_text(setting: Setting, opened: Opened, overview: Overview) -> Setting:
+def _with_text(setting: Setting, opened: Opened, overview: About) -> Setting:
     if setting.text.strip():
         return setting
     return replace(setting, text=examples_of(opened.reference, overview.mask_token)[0])

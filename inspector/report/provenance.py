@@ -10,9 +10,8 @@ from importlib.util import find_spec
 from urllib.parse import urlencode
 
 import inspector
-from inspector.analyses.overview.result import Overview
 from inspector.program import command_line
-from inspector.report.content import Context, Setting
+from inspector.report.content import About, Context, Setting
 from inspector.request import Request
 from inspector.results.checkpoint import Opened
 from inspector.store.hashing import fingerprint_of
@@ -45,7 +44,7 @@ def describe(context: Context, ran: Iterable[str]) -> dict[str, str]:
     }
 
 
-def content_fingerprint(overview: Overview) -> str:
+def content_fingerprint(overview: About) -> str:
     """The fingerprint by every byte of the files, whatever the checkpoint was opened by."""
     if overview.identity == "content":
         return overview.fingerprint

@@ -61,7 +61,6 @@ FURNITURE = {
 # What others may import of a room; what it computes they ask for through the catalog.
 SHOWN = {
     "analyses": {"request", "result", "words", "figures", "frames"},
-    "report": {"request", "result"},
     "api": {"request", "result", "compute"},
     "__init__": {"compute"},
     "questions": {"result"},
