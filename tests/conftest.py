@@ -51,7 +51,7 @@ def answer_here(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
     A process whose libraries have computed something cannot be forked.
     """
     start = child.start
-    monkeypatch.setattr(child, "start", lambda task, _, **__: start(task, settings, kind=child.Here))
+    monkeypatch.setattr(child, "start", lambda task, _, **__: start(task, settings, kind=child.InProcess))
 
 
 # Architectures that `make test` tries where a test is made for many: an encoder with a pooler, one without, two

@@ -20,7 +20,7 @@ from inspector.batch.asking import REFUSALS, Entry
 from inspector.batch.records import Records, describe
 from inspector.cli import child as children
 from inspector.cli.answering import REFUSED, task_of
-from inspector.cli.child import Child, Here, Task, preload, wait_for
+from inspector.cli.child import Child, InProcess, Task, preload, wait_for
 from inspector.demo import RUNS
 from inspector.errors import CheckpointError, InspectorError, RequestError
 from inspector.render import write_table
@@ -170,7 +170,7 @@ class _Asked:
         after: Callable[[Snapshot, dict[str, Any]], dict[str, Any]],
     ) -> None:
         self.entry: Entry | None = None  # once it has answered
-        self.child: Child | Here | None = None
+        self.child: Child | InProcess | None = None
         self._snapshot = snapshot
         self._known, self._after = known, after
         self._opened: Opened | None = None

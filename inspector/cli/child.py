@@ -82,7 +82,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Message:
     """A message of a child."""
 
     kind: Kind
@@ -131,7 +131,7 @@ class Child:
         opening = [limits.opening_nbytes(reference, settings) for reference in task.references]
         self._opening: int | None = sum(opening)
 
-    def read(self) -> Said | None:
+    def read(self) -> Message | None:
         """Read the next message; None: there is none yet.
 
         Raises:
@@ -186,14 +186,14 @@ class Child:
             self._lock = None
 
 
-class Here:
+class InProcess:
     """The same in this process, where a system cannot fork."""
 
     def __init__(self, task: Task, settings: Settings, fetched: dict[CheckpointRef, Path]) -> None:
-        self._said: list[Said] = []
+        self._said: list[Message] = []
         _do(task, settings, fetched, self._send)
 
-    def read(self) -> Said | None:
+    def read(self) -> Message | None:
         """Read the next message; the last one was sent before anybody could ask."""
         return self._said.pop(0)
 
@@ -252,8 +252,8 @@ def start(
     settings: Settings,
     *,
     tell: Callable[[str], None] = lambda text: None,
-    kind: type[Child] | type[Here] = Child if FORKS else Here,
-) -> Child | Here:
+    kind: type[Child] | type[InProcess] = Child if FORKS else InProcess,
+) -> Child | InProcess:
     """Start a task; models of the hub are fetched first, by a child that reads none of their files.
 
     Args:
@@ -279,7 +279,7 @@ def preload(verb: str) -> None:
             import_module(CATALOG[verb].function.partition(":")[0])
 
 
-def wait_for(children: list[Child | Here]) -> None:
+def wait_for(children: list[Child | InProcess]) -> None:
     """Wait until one of some children has sent something, or it is time to look at what they use."""
     from multiprocessing.connection import wait
 
@@ -295,7 +295,7 @@ def _fetching(reference: CheckpointRef) -> Task:
     return Task("fetch", (reference,), work, downloads=True)
 
 
-def _fetch(child: Child | Here, reference: CheckpointRef, tell: Callable[[str], None]) -> Path:
+def _fetch(child: Child | InProcess, reference: CheckpointRef, tell: Callable[[str], None]) -> Path:
     """Wait until a model has been downloaded; the folder that holds it."""
     try:
         while (said := child.read()) is None or said.kind == "progress":
@@ -427,7 +427,7 @@ def _explained(error: BaseException, settings: Settings, *, device: str) -> Insp
     )
 
 
-def _read(message: Any) -> Said:
+def _read(message: Any) -> Message:
     """Read a message of a process that has read a stranger's files.
 
     Raises:
@@ -435,21 +435,21 @@ def _read(message: Any) -> Said:
     """
     kind, value = message
     if kind == "progress":
-        return Said("progress", escaped(shorten(str(value), MAX_TEXT)))
+        return Message("progress", escaped(shorten(str(value), MAX_TEXT)))
     if kind == "opened":
         fingerprint, reference, name, said = value
         if not is_fingerprint(fingerprint):
             raise ValueError("no fingerprint")
-        return Said("opened", Opened(fingerprint, str(reference), str(name), tuple(map(str, said))))
+        return Message("opened", Opened(fingerprint, str(reference), str(name), tuple(map(str, said))))
     if kind == "failed":
         named, text, option = value
         found = getattr(errors, str(named), None)
         if not (isinstance(found, type) and issubclass(found, InspectorError)):
             raise ValueError("no error of ours")
-        return Said("failed", found(shorten(str(text), MAX_TEXT), option=shorten(str(option), MAX_TEXT)))
+        return Message("failed", found(shorten(str(text), MAX_TEXT), option=shorten(str(option), MAX_TEXT)))
     if kind != "done":
         raise ValueError("no such message")
-    return Said("done", value)
+    return Message("done", value)
 
 
 def _access(task: Task, settings: Settings, fetched: dict[CheckpointRef, Path]) -> tuple[Access, Path]:
