@@ -41,6 +41,7 @@ from inspector.sandbox.disk_usage import kept_nbytes
 from inspector.sandbox.environment import worker_environment
 from inspector.sandbox.privileges import give_to, worker_user
 from inspector.settings import Settings
+from inspector.store.disk import disk_sentence
 from inspector.store.files import below, fresh_folder, remove_folder
 from inspector.store.keeping.quota import trim
 from inspector.store.keeping.results import copy_results
@@ -63,6 +64,8 @@ END_OF_PARENT = 1  # PR_SET_PDEATHSIG
 FORKS = hasattr(os, "fork")
 # A process that has looked for a GPU cannot be forked, nor one that has loaded macOS' libraries.
 PRELOADS = sys.platform == "linux" and not any(map(os.path.exists, limits.GPU_NODES))
+
+NO_HOME = "The store cannot be written ({reason}): set INSPECTOR_HOME to a folder that you can write to."
 
 Kind = Literal["progress", "opened", "done", "failed"]
 
@@ -107,9 +110,12 @@ class Child:
         self._settings = settings
         self._task = task
         access, self._kept = _access(task, settings, fetched)
-        self._folder, self._lock = fresh_folder(settings.home / WORKERS, uuid.uuid4().hex)
-        self._own = self._folder / "own"
-        (self._own / TEMPORARY).mkdir(parents=True)
+        try:
+            self._folder, self._lock = fresh_folder(settings.home / WORKERS, uuid.uuid4().hex)
+            self._own = self._folder / "own"
+            (self._own / TEMPORARY).mkdir(parents=True)
+        except OSError as error:
+            raise WorkerError(disk_sentence(error, settings) or NO_HOME.format(reason=error.strerror)) from error
         for folder in (self._own, self._own / TEMPORARY):
             give_to(folder, worker_user(settings.worker_user))
         own = replace(settings, home=self._own, uploads=settings.home)

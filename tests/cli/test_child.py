@@ -123,6 +123,15 @@ def test_what_ends_it_is_said_and_leaves_nothing(
     assert list((tmp_path / "home" / WORKERS).iterdir()) == []
 
 
+def test_a_store_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    found = run(tmp_path / "file" / "home", "return None")
+    assert found == {
+        "error": "WorkerError",
+        "text": "The store cannot be written (Not a directory): set INSPECTOR_HOME to a folder that you can write to.",
+    }
+
+
 def test_its_words_are_read_as_a_strangers(tmp_path: Path) -> None:
     found = run(
         tmp_path / "home",
