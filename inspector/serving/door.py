@@ -27,6 +27,8 @@ CLOSED = ("_stcore/metrics", "_stcore/script-health-check", "_stcore/agent")
 # name of PRIVATE is for people who are signed in.
 PRIVATE = ("_stcore", "media", "component", "app")
 BEFORE_SIGN_IN = ("_stcore/health", "_stcore/host-config", "_stcore/stream")
+LOGOUT = "auth/logout"  # changes something although it is asked with GET
+ELSEWHERE = ("cross-site", "same-site")  # where a browser says that a request came from
 READING = ("GET", "HEAD", "OPTIONS")
 POLICY_VIOLATION = 1008
 
@@ -81,9 +83,9 @@ class Door:
         path = local_path(request.scope)
         if path == HEALTH and request.scope["type"] == "http":
             return None  # a load balancer asks by address, and learns one word
-        if not is_host_allowed(request.headers.get("Host")):
+        if len(request.headers.getlist("Host")) > 1 or not is_host_allowed(request.headers.get("Host")):
             return WRONG_HOST
-        if changes_something(request.scope) and is_foreign(request.headers):
+        if is_foreign(request.headers) if changes_something(request.scope) else _logs_out_elsewhere(request, path):
             return WRONG_ORIGIN
         if is_below(path, CLOSED):
             return NOT_SERVED
@@ -91,8 +93,9 @@ class Door:
 
     def _unless_signed_in(self, request: HTTPConnection, path: str) -> Refusal | None:
         if self._settings.sign_in == "proxy":
+            names = request.headers.getlist(self._settings.header)  # a proxy that adds to a forged one sends two
             claims = proxy_claims(request.headers, self._settings)
-            return None if is_admitted(claims, self._settings) else NOT_THROUGH_PROXY
+            return None if len(names) == 1 and is_admitted(claims, self._settings) else NOT_THROUGH_PROXY
         if self._settings.sign_in == "none" or _is_for_all(request.scope, path):
             return None
         return None if is_admitted(cookie_claims(request.cookies), self._settings) else (NOT_SIGNED_IN)
@@ -124,6 +127,11 @@ def is_foreign(headers: Headers) -> bool:
     except ValueError:
         return True
     return not same and not is_allowed_origin(origin)
+
+
+def _logs_out_elsewhere(request: HTTPConnection, path: str) -> bool:
+    """Whether a page of another site would sign somebody out; browsers say so over TLS and on localhost."""
+    return path == LOGOUT and request.headers.get("Sec-Fetch-Site") in ELSEWHERE
 
 
 def is_below(path: str, places: tuple[str, ...]) -> bool:

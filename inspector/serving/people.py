@@ -88,12 +88,12 @@ def cookie_claims(cookies: Mapping[str, str]) -> dict[str, Any]:
 
 
 def proxy_claims(headers: Mapping[str, str], settings: Serving) -> dict[str, Any]:
-    """What a proxy says of a person; empty if it names nobody, or is not the proxy."""
+    """What a proxy says of a person; empty if it names nobody or several, or is not the proxy."""
     given = headers.get(SECRET_HEADER) or ""
     if not hmac.compare_digest(given.encode("utf-8", "replace"), settings.secret.encode()):
         return {}
     name = (headers.get(settings.header) or "").strip()
-    return {"is_logged_in": True, "email": name, "email_verified": True} if name else {}
+    return {"is_logged_in": True, "email": name, "email_verified": True} if name and "," not in name else {}
 
 
 def is_admitted(claims: Mapping[str, Any], settings: Serving) -> bool:

@@ -133,6 +133,32 @@ def test_behind_a_proxy_strangers_get_nothing():
     assert status(ask(guarded, "/media/x", headers=eve)) == 401
 
 
+@pytest.mark.parametrize("people", ["", "ada,@x.org"])
+def test_a_proxy_that_adds_to_a_forged_name_opens_nothing(people):
+    guarded = door(INSPECTOR_SIGN_IN="proxy", **({"INSPECTOR_PEOPLE": people} if people else {}))
+    names = [(b"x-forwarded-user", name) for name in (b"ada", b"eve", b"eve, ada", b"eve,a@x.org")]
+    for headers in ([HOST, *names[:2]], [HOST, names[0], names[0]], [HOST, names[2]], [HOST, names[3]]):
+        assert status(ask(guarded, headers=headers)) == 401
+        assert status(ask(guarded, "/_stcore/stream", headers=headers, kind="websocket")) == 403
+
+
+def test_two_hosts_are_no_address():
+    for second in (b"rebound.example", HOST[1]):
+        assert status(ask(door(), headers=[HOST, (b"host", second)])) == 400
+        assert status(ask(door(), "/_stcore/stream", headers=[HOST, (b"host", second)], kind="websocket")) == 403
+
+
+@pytest.mark.parametrize(
+    ("site", "expected"),
+    [(b"cross-site", 403), (b"same-site", 403), (b"same-origin", 200), (b"none", 200), (None, 200)],
+)
+def test_no_other_site_signs_anybody_out(oidc, site, expected):
+    headers = [HOST, cookie()] + ([(b"sec-fetch-site", site)] if site else [])
+    for path in ("/auth/logout", "/auth/logout/"):
+        assert status(ask(oidc, path, headers=headers)) == expected
+    assert status(ask(oidc, "/lens", headers=headers)) == 200  # a link may be followed
+
+
 @pytest.fixture
 def oidc(monkeypatch):
     """A secret to sign cookies with, and the address that people come back to."""
