@@ -125,7 +125,7 @@ class Body:
                 if len(self._data) >= PIECE:
                     await writing  # of the piece before
                     writing = asyncio.ensure_future(run_in_threadpool(file.write, self._take()))
-            if self._parts != 1 or not self._complete:
+            if not (self._parts and self._complete):
                 raise HTTPException(400, NO_FILE)
             await writing
             await run_in_threadpool(file.write, self._take())
@@ -150,7 +150,9 @@ class Body:
 
     def _callbacks(self) -> MultipartCallbacks:
         def begin_part() -> None:
-            self._parts += 1
+            if self._parts:
+                raise FormParserError(NO_FILE)
+            self._parts = 1
 
         def named() -> None:
             self._named = True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import hashlib
 import os
+import tracemalloc
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from functools import partial
@@ -199,6 +200,28 @@ def test_what_no_browser_sends_is_refused_and_leaves_nothing(server, body, kind,
     server.received.clear()  # a field is no file for Streamlit's handler alone
     assert server.arriving() == []
     assert not server.manager.get_files(session, ["a"])
+
+
+@pytest.mark.parametrize("headers", [b"a: b\r\n" * 8, b"a: " + b"b" * 4000 + b"\r\n"])
+def test_a_body_of_many_parts_ends_at_the_second_one(server, headers):
+    part = f"--{BOUNDARY}\r\n".encode() + headers + b"\r\nx\r\n"
+    first = form(b"x").removesuffix(f"--{BOUNDARY}--\r\n".encode())
+    body = first + part * (4 * SMALL_NBYTES // len(part))
+    tracemalloc.start()
+    try:
+        assert server.put(body) == 400
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < SMALL_NBYTES
+    assert server.arriving() == []
+
+
+@pytest.mark.parametrize("headers", [b"a: b\r\n" * 99, b"a: " + b"b" * FRAME_NBYTES + b"\r\n", b"a" * FRAME_NBYTES])
+def test_a_part_with_more_headers_than_a_browser_sends_is_refused(server, headers):
+    body = form(b"x").replace(b"Content-Type: a/b\r\n", headers)
+    assert server.put(body) == 400
+    assert server.arriving() == []
 
 
 def test_a_body_that_does_not_tell_its_length_ends_at_the_limit(settings):
