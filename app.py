@@ -22,15 +22,15 @@ else:
 
     from inspector.errors import SettingsError
     from inspector.sandbox.confinement import missing_here
-    from inspector.serving.door import Door
+    from inspector.serving.access_control import AccessControl
     from inspector.serving.headers import Headers, failure
     from inspector.serving.people import check_sign_in
     from inspector.serving.place import check_confinement
     from inspector.serving.settings import serving
     from inspector.serving.start import name_pages_in_the_frame, starting, take_turns
     from inspector.serving.storing.arriving import Arriving
-    from inspector.serving.talk import Talk
     from inspector.serving.uploads import Uploads
+    from inspector.serving.websocket_filter import WebsocketFilter
     from inspector.settings import settings
 
     SCRIPT = str(Path(__file__).resolve())
@@ -46,8 +46,8 @@ else:
         lifespan=starting,
         middleware=[
             Middleware(Headers),
-            Middleware(Door, settings=serving()),
-            Middleware(Talk, script=SCRIPT),
+            Middleware(AccessControl, settings=serving()),
+            Middleware(WebsocketFilter, script=SCRIPT),
             Middleware(Uploads, begin=partial(Arriving, settings=settings()), most_nbytes=settings().upload_nbytes),
         ],
         exception_handlers={Exception: failure},

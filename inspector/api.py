@@ -221,13 +221,13 @@ class Checkpoint(Questions):
     @cached_property
     def context(self) -> Context:
         """The context for the sections of a report."""
-        from inspector.report.content import Context, Setting
+        from inspector.report.content import Context, ReportOptions
 
         try:
             overview = self._ask("overview")
         except NotInCheckpointError:  # of a plain module, which is asked for sharing alone
             overview = None
-        return Context(self.opened, overview, Setting(text=" "))  # pyright: ignore[reportArgumentType]
+        return Context(self.opened, overview, ReportOptions(text=" "))  # pyright: ignore[reportArgumentType]
 
     def ask(self, verb: str, **parameters: Any) -> Answer:
         """Run one analysis.

@@ -22,12 +22,12 @@ def time_left(seconds: float) -> str:
     return f"{seconds:,.0f} s left" if seconds < SHORT else f"{seconds / 60:,.0f} min left"
 
 
-def untold(fraction: float | None, text: str) -> None:
-    """Take progress and tell nobody."""
+def no_progress(fraction: float | None, text: str) -> None:
+    """Ignore progress."""
 
 
-def told_rarely(progress: Progress, *, every: float = 0.1) -> Progress:
-    """Tell the first of many steps, and then one as often as anybody sees it change."""
+def throttled(progress: Progress, *, every: float = 0.1) -> Progress:
+    """Report the first of many steps, and then at most one per interval."""
     last = -math.inf
 
     def tell(fraction: float | None, text: str) -> None:

@@ -74,7 +74,7 @@ def option(default: Any = dataclasses.MISSING, help: str = "", **facts: Any) -> 
     """Define an option; without a default it must be given.
 
     Args:
-        default: Its value where nothing is said.
+        default: Its default.
         help: A phrase for every place where it is asked for.
     """
     return dataclasses.field(default=default, metadata={"option": Option(help, **facts)})

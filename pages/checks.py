@@ -18,7 +18,7 @@ values = options.ask(CheckRequest, "values", segmented=True)
 request = CheckRequest(values=values)
 first = st.empty()
 if values != "none":
-    headers: Checks | None = session.quietly(CheckRequest(values="none"))
+    headers: Checks | None = session.ask_optional(CheckRequest(values="none"))
     if headers:
         with first.container():
             check_cards.draw_early(headers)

@@ -26,7 +26,7 @@ values = options.ask(CompareRequest, "values", segmented=True)
 request = options.make(CompareRequest, other=second.opened.fingerprint, values=values)
 first = st.empty()
 if values != "none":
-    headers: Comparison | None = session.quietly(replace(request, values="none"), beside=second.opened)
+    headers: Comparison | None = session.ask_optional(replace(request, values="none"), beside=second.opened)
     if headers:
         with first.container():
             tables.draw_early(headers)

@@ -36,12 +36,12 @@ found = hits.tokens["token_id"].tolist()
 rows = set(first.points["token_id"])
 selected = inputs.selected(found, rows, fingerprint=checkpoint.fingerprint)
 asked = replace(query, token=f"id {selected}") if selected is not None else None
-near: Embeddings | None = session.peek(asked) if asked else None
+near: Embeddings | None = session.ask_if_ready(asked) if asked else None
 # PCA stays on the screen, and can be used, while UMAP is computed; a map, while it is judged.
 shown, projection, missing = steps[0], first, None
 maps: dict[ProjectRequest, Projection] = {}
 for step in steps[1:]:
-    better: Projection | None = session.peek(step)
+    better: Projection | None = session.ask_if_ready(step)
     if better is None:
         missing = step
         break

@@ -33,8 +33,8 @@ with fields_place:
     request = masked_inputs.choose(sentence)
     view = masked_inputs.choose_view()
     judging = masked_plausibility.choose(request) if view == "Plausibility" else None
-prediction = session.peek(request) if sentence.masks else None
-plausibility = session.peek(judging) if judging and sentence.pieces else None
+prediction = session.ask_if_ready(request) if sentence.masks else None
+plausibility = session.ask_if_ready(judging) if judging and sentence.pieces else None
 with editor_place:
     masked_view.draw_editor(sentence, prediction, plausibility)
 drawn = (prediction is None, plausibility is None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from inspector.catalog import PAGES
-from inspector.report.content import Setting
+from inspector.report.content import ReportOptions
 from inspector.report.making import COMPARING, DEFAULT
 from inspector.report.provenance import options_of_report
 from inspector.report.sections import BY_SLUG
@@ -41,7 +41,7 @@ if not sections:
 
 chosen = tuple(slug for slug in BY_SLUG if slug in sections)
 other = compare_inputs.choose(checkpoint).opened if COMPARING in chosen else None
-setting = Setting(text=text, device=device, dtype=dtype)
+setting = ReportOptions(text=text, device=device, dtype=dtype)
 made = report_files.make(checkpoint, chosen, setting, other=other)
 if made is not None:
     report_files.offer(checkpoint, made)

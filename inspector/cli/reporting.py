@@ -23,7 +23,7 @@ from inspector.cli.verbs import flagged, gathered
 from inspector.errors import RequestError
 from inspector.progress import Progress
 from inspector.report.bundle import add_pictures, bundle_files, figure_names, pack, unpack
-from inspector.report.content import Report, Setting
+from inspector.report.content import Report, ReportOptions
 from inspector.report.making import COMPARING, DEFAULT, check_sections, make_report
 from inspector.report.page import write_page
 from inspector.report.screenshots import check_pages, take_pictures
@@ -53,16 +53,17 @@ def report(
             help=f"Comma-separated list of: {', '.join(BY_SLUG)}; default: all but compare, which --other adds.",
         ),
     ] = "",
-    text: Annotated[str, flagged(Setting, "text")] = Setting.text,
+    text: Annotated[str, flagged(ReportOptions, "text")] = ReportOptions.text,
     other: Annotated[str, typer.Option("--other", help="A second checkpoint, for the compare section.")] = "",
-    device: Annotated[str, flagged(Setting, "device")] = Setting.device,
-    dtype: Annotated[str, flagged(Setting, "dtype")] = Setting.dtype,
-    seed: Annotated[int, flagged(Setting, "seed")] = Setting.seed,
+    device: Annotated[str, flagged(ReportOptions, "device")] = ReportOptions.device,
+    dtype: Annotated[str, flagged(ReportOptions, "dtype")] = ReportOptions.dtype,
+    seed: Annotated[int, flagged(ReportOptions, "seed")] = ReportOptions.seed,
     as_json: AsJson = False,
 ) -> None:
     """Write a self-contained, reproducible report; with several checkpoints, one report each."""
-    with refusals(Setting):
-        setting = Setting(**gathered(Setting, {"text": text, "device": device, "dtype": dtype, "seed": seed}))
+    with refusals(ReportOptions):
+        typed = {"text": text, "device": device, "dtype": dtype, "seed": seed}
+        setting = ReportOptions(**gathered(ReportOptions, typed))
         chosen = _sections(sections, other)
         sought = seek(checkpoints, listed)
         checkpoint = sought.single
@@ -83,7 +84,9 @@ def report(
     show(summary, as_json=as_json)
 
 
-def _task(references: tuple[CheckpointRef, ...], chosen: tuple[str, ...], setting: Setting, output: Output) -> Task:
+def _task(
+    references: tuple[CheckpointRef, ...], chosen: tuple[str, ...], setting: ReportOptions, output: Output
+) -> Task:
     """What a child does: it makes the report, and writes it without the pictures."""
 
     def work(checkpoints: list[Checkpoint], tell: Progress) -> dict[str, Any]:
@@ -120,7 +123,7 @@ def _report_many(
     folder: Path,
     results: Path | None,
     chosen: tuple[str, ...],
-    setting: Setting,
+    setting: ReportOptions,
     other: str,
 ) -> list[dict[str, Any]]:
     """Write one HTML file for each checkpoint into a folder."""

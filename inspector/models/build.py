@@ -17,9 +17,9 @@ from transformers.models.auto import modeling_auto
 
 from inspector.errors import CheckpointError, InspectorError, NotInCheckpointError
 from inspector.models.incomplete import find_fault, no_numbers
-from inspector.models.light import light_loading
 from inspector.models.names import SPARE_MODULES
 from inspector.models.naming import find_places
+from inspector.models.transformers_patches import light_loading
 from inspector.store.readers.levels import read_setting
 from inspector.store.sizes import COMPARE
 from inspector.text import shape_text
@@ -178,7 +178,7 @@ def build_model(
         CheckpointError: If shapes do not fit or nothing in the file belongs to the model.
     """
     shapes = {tensor: each.shape for tensor, each in state.items()}
-    hollow = checked_hollow(model_class, config, shapes, name=name)
+    on_meta = checked_meta_model(model_class, config, shapes, name=name)
     try:
         with light_loading(meta=same is not None, initialize=initialize):
             loaded: Any = model_class.from_pretrained(
@@ -193,7 +193,7 @@ def build_model(
                 device_map={"": "meta"} if same else None,
             )
     except Exception as error:
-        fault = find_fault(name, hollow, find_places(hollow, state), shapes)
+        fault = find_fault(name, on_meta, find_places(on_meta, state), shapes)
         raise CheckpointError(
             fault.sentence
             if fault
@@ -201,7 +201,7 @@ def build_model(
         ) from error
     model, info = loaded
     if info["mismatched_keys"]:
-        if fault := find_fault(name, hollow, find_places(hollow, state), shapes):
+        if fault := find_fault(name, on_meta, find_places(on_meta, state), shapes):
             raise CheckpointError(fault.sentence)
         place, held, wanted = min(info["mismatched_keys"])
         tensor = find_places(model, state).stored_as.get(place, place)
@@ -236,7 +236,7 @@ def _tie_equal(model: PreTrainedModel, same: Callable[[PreTrainedModel, str, str
             del model.all_tied_weights_keys[target]
 
 
-def hollow_model(
+def meta_model(
     model_class: type[PreTrainedModel], config: PreTrainedConfig, *, most_modules: int = MOST_MODULES
 ) -> PreTrainedModel:
     """Build a model's structure on the meta device: shapes, names and ties, and no numbers.
@@ -345,7 +345,7 @@ def _blank(model: PreTrainedModel, missing: frozenset[str]) -> None:
                 parameter.fill_(float("nan"))
 
 
-def checked_hollow(
+def checked_meta_model(
     model_class: type[PreTrainedModel], config: PreTrainedConfig, shapes: Mapping[str, Sequence[int]], *, name: str
 ) -> PreTrainedModel:
     """Build a model's structure, its sizes held against those of the file's tensors.
@@ -356,7 +356,7 @@ def checked_hollow(
     held = sum(math.prod(shape) for shape in shapes.values())
     try:
         most = min(MOST_MODULES, FREE_MODULES + MODULES_A_TENSOR * len(shapes))
-        hollow = hollow_model(model_class, config, most_modules=most)
+        on_meta = meta_model(model_class, config, most_modules=most)
     except CheckpointError:
         raise
     except Exception as error:
@@ -364,19 +364,19 @@ def checked_hollow(
             f"No {model_class.__name__} can be built from the config.json of {name}: compare it with the original "
             "model's."
         ) from error
-    wanted = sum(parameter.numel() for parameter in hollow.parameters())
-    computed = sum(buffer.nbytes for buffer in hollow.buffers())
+    wanted = sum(parameter.numel() for parameter in on_meta.parameters())
+    computed = sum(buffer.nbytes for buffer in on_meta.buffers())
     if computed > MOST_BUFFER_NBYTES:
         raise CheckpointError(
             f"According to its config.json, {name} computes {computed:,} bytes of masks and tables, more than the "
             f"limit of {MOST_BUFFER_NBYTES:,}: compare it with the original model's."
         )
-    if not _fills(held, hollow):
+    if not _fills(held, on_meta):
         if fault := no_numbers(name, shapes):
             raise CheckpointError(fault.sentence)
         own = own_class(config)
         related = isinstance(config, own.config_class or ()) and own is not model_class
-        if related and _fills(held, hollow_model(own, config)):
+        if related and _fills(held, meta_model(own, config)):
             raise CheckpointError(
                 f"{model_class.__name__} has {wanted:,} parameters, and the file of {name} contains the {held:,} of "
                 f"its own class, {own.__name__}: what it holds is only a part of {model_class.__name__}."
@@ -385,12 +385,12 @@ def checked_hollow(
             f"According to its config.json, {name} has {wanted:,} parameters, but its file contains {held:,}: "
             f"{COMPARE}."
         )
-    return hollow
+    return on_meta
 
 
-def _fills(held: int, hollow: PreTrainedModel) -> bool:
+def _fills(held: int, on_meta: PreTrainedModel) -> bool:
     """Whether a file of so many numbers may be a model's: one far larger could only be filled with random ones."""
-    return sum(parameter.numel() for parameter in hollow.parameters()) <= LARGEST_RATIO * held + 1_000_000
+    return sum(parameter.numel() for parameter in on_meta.parameters()) <= LARGEST_RATIO * held + 1_000_000
 
 
 def stored_dtype(state: Mapping[str, torch.Tensor]) -> torch.dtype:

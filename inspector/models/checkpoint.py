@@ -27,7 +27,7 @@ from inspector.store.manifests.columns import NARROW, TensorInfo, Tensors
 from inspector.store.manifests.documents import collector_paused
 from inspector.store.manifests.findings import GAPS
 from inspector.store.manifests.manifest import Manifest
-from inspector.store.readers.levels import Setting, read_setting, stated
+from inspector.store.readers.levels import ConfigSetting, read_setting, stated
 
 if TYPE_CHECKING:  # torch and transformers are imported when a model is first needed
     import torch
@@ -97,7 +97,7 @@ class Checkpoint:
             )
         return self.manifest.config
 
-    def setting(self, *keys: str) -> Setting:
+    def setting(self, *keys: str) -> ConfigSetting:
         """A setting of the model that reads the text, as its class reads it; of an unknown class, as config.json says.
 
         Args:
@@ -181,10 +181,10 @@ class Checkpoint:
         """Those of some tensors that the class of config.json has a parameter for."""
         try:
             model_class = self.own_class
-            from inspector.models.build import checked_hollow
+            from inspector.models.build import checked_meta_model
 
             shapes = {tensor.name: tensor.shape for tensor in self.tensors}
-            model = checked_hollow(model_class, self.config, shapes, name=self.name)
+            model = checked_meta_model(model_class, self.config, shapes, name=self.name)
         except InspectorError:
             return {}
         from inspector.models.naming import find_places
@@ -297,17 +297,17 @@ class Checkpoint:
                 plain[tensor.name] = torch.empty(tensor.shape, dtype=dtype, device="meta")
         return {name: _computable(plain[name]) for name in names}
 
-    def hollow(self, model_class: type[PreTrainedModel]) -> PreTrainedModel:
+    def meta_model(self, model_class: type[PreTrainedModel]) -> PreTrainedModel:
         """A class as its config makes it, on the meta device; nothing of the file is in it.
 
         Raises:
             CheckpointError: If config.json asks for what the file cannot fill.
         """
-        from inspector.models.build import checked_hollow
+        from inspector.models.build import checked_meta_model
 
         codes = self.unread.codes  # which may stand for a number a bit
         shapes = {each.name: (8 * each.nbytes,) if each.name in codes else each.shape for each in self.tensors}
-        return checked_hollow(model_class, self.config, shapes, name=self.name)
+        return checked_meta_model(model_class, self.config, shapes, name=self.name)
 
     def outline(
         self,
@@ -357,7 +357,7 @@ class Checkpoint:
         from inspector.models.naming import merge
 
         if model_class not in self._merges:
-            model = self.hollow(model_class)
+            model = self.meta_model(model_class)
             self._merges[model_class] = merge(model, self.places(model), self.outlines)
         return self._merges[model_class]
 
@@ -483,7 +483,7 @@ class Checkpoint:
             from inspector.models.build import tied_as_loaded
             from inspector.models.naming import embedding_names
 
-            model = tied_as_loaded(lambda: self.hollow(model_class), lambda model: self.places(model).covered)
+            model = tied_as_loaded(lambda: self.meta_model(model_class), lambda model: self.places(model).covered)
         except InspectorError:
             return None
         places, names = self.places(model), embedding_names(model)
@@ -515,7 +515,7 @@ class Checkpoint:
         None where it cannot be built; names alone tell, then.
         """
         try:
-            model = self.hollow(self.own_class)
+            model = self.meta_model(self.own_class)
         except InspectorError:
             return None
         return model, self.places(model)
@@ -662,7 +662,7 @@ class Checkpoint:
             model_class = self.own_class
             from inspector.models.weightless.lengths import longest_run
 
-            return longest_run(lambda: self.hollow(model_class), decoder=decoder)
+            return longest_run(lambda: self.meta_model(model_class), decoder=decoder)
         except MissingLibraryError:
             raise
         except (InspectorError, LookupError):

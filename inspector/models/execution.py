@@ -9,7 +9,7 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from inspector.errors import NotInCheckpointError
-from inspector.models.build import hollow_model
+from inspector.models.build import meta_model
 from inspector.models.naming import embedding_matrix
 
 EXAMPLE_IDS = 4  # tokens of the pass that counts reused modules
@@ -91,10 +91,10 @@ def count_reuse(
         (name, uses) of the modules, and warnings.
     """
     nbytes = sum(parameter.nbytes for parameter in model.parameters())
-    hollow = (lambda: model) if loaded else (lambda: hollow_model(type(model), model.config))
+    on_meta = (lambda: model) if loaded else (lambda: meta_model(type(model), model.config))
     ways: list[Callable[[], Uses]] = []
     if loaded or nbytes > SMALL:
-        ways.append(lambda: _count_hollow(model, hollow))
+        ways.append(lambda: _count_on_meta(model, on_meta))
     if nbytes <= LARGE:
         ways.append(lambda: _count(loaded() if loaded else model))
     reason = "is too large to run just for this"
@@ -106,11 +106,11 @@ def count_reuse(
     return (), (f"Reused modules were not counted: the model {reason}.",)
 
 
-def _count_hollow(model: PreTrainedModel, hollow: Callable[[], PreTrainedModel]) -> Uses:
+def _count_on_meta(model: PreTrainedModel, on_meta: Callable[[], PreTrainedModel]) -> Uses:
     """Count without numbers: once for a class and a configuration, which alone decide what is run."""
     structure = (type(model), model.config.to_json_string(use_diff=False))
     if structure not in _kept:
-        counted = _count(hollow())
+        counted = _count(on_meta())
         if len(_kept) >= KEPT:
             _kept.clear()
         _kept[structure] = counted

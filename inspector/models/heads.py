@@ -8,7 +8,7 @@ from typing import Any
 from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.models.auto import modeling_auto
 
-from inspector.models.build import CAUSAL_LM, MODEL_ERRORS, hollow_model
+from inspector.models.build import CAUSAL_LM, MODEL_ERRORS, meta_model
 from inspector.models.naming import embedding_names, find_places
 from inspector.results.checkpoint import LANGUAGE_HEADS
 
@@ -58,7 +58,7 @@ def _held_by(mapping: Any, config: PreTrainedConfig, architecture: str, head: st
     if head not in LANGUAGE_HEADS and model_class.__name__ != architecture and not pretraining:
         return False
     try:
-        model = hollow_model(model_class, config)
+        model = meta_model(model_class, config)
     except MODEL_ERRORS:  # this class is not built from such a config, as a masked LM is not from a decoder's
         return False
     covered = with_ties(model, find_places(model, held).covered)

@@ -15,7 +15,7 @@ from inspector.models.placing.spreading import put_in_place
 from inspector.models.placing.streaming import stream_model
 from inspector.models.quantized.formats import FLOAT8
 from inspector.models.running import Loaded, forward, memory_guard
-from inspector.progress import Progress, untold
+from inspector.progress import Progress, no_progress
 from inspector.settings import Device, Dtype
 
 WARM_UP = 8  # tokens of the first pass: Funnel pools its states down to a quarter
@@ -37,8 +37,8 @@ def plan_for(checkpoint: Checkpoint, task: str, *, device: Device = "auto", dtyp
     key = (task, device, dtype)
     if key not in plans:
         stored = _stored_dtype(checkpoint)
-        hollow = checkpoint.hollow(build.task_class(checkpoint.config, task))
-        plans[key] = make_plan(hollow, stored=stored, settings=checkpoint.settings, device=device, dtype=dtype)
+        on_meta = checkpoint.meta_model(build.task_class(checkpoint.config, task))
+        plans[key] = make_plan(on_meta, stored=stored, settings=checkpoint.settings, device=device, dtype=dtype)
     return plans[key]
 
 
@@ -54,7 +54,12 @@ def _stored_dtype(checkpoint: Checkpoint) -> torch.dtype:
 
 
 def load(
-    checkpoint: Checkpoint, task: str, *, device: Device = "auto", dtype: Dtype = "auto", progress: Progress = untold
+    checkpoint: Checkpoint,
+    task: str,
+    *,
+    device: Device = "auto",
+    dtype: Dtype = "auto",
+    progress: Progress = no_progress,
 ) -> Loaded:
     """Build the model for a task, once for each device and dtype.
 

@@ -13,7 +13,7 @@ from transformers import PreTrainedModel
 from transformers.conversion_mapping import get_model_conversion_mapping
 from transformers.core_model_loading import WeightConverter, WeightRenaming, rename_source_key
 
-from inspector.models.light import natural_key
+from inspector.models.transformers_patches import natural_key
 from inspector.store.manifests.documents import collector_paused
 
 

@@ -78,7 +78,7 @@ Block = Said | Listed | Facts | Drawn | Tabled | Code
 
 
 @dataclass(frozen=True)
-class Setting(Request):
+class ReportOptions(Request):
     """What a report is asked for, besides its checkpoint and sections."""
 
     verb = "report"
@@ -163,7 +163,7 @@ class Context:
 
     opened: Opened
     overview: About
-    setting: Setting  # its text is never empty
+    setting: ReportOptions  # its text is never empty
     other: Opened | None = None  # the second checkpoint, where there is one
 
     @property

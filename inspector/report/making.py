@@ -11,7 +11,7 @@ from inspector.catalog import PAGES
 from inspector.demo import examples_of
 from inspector.errors import InspectorError, NotInCheckpointError, RequestError
 from inspector.report import provenance
-from inspector.report.content import About, Context, Part, Report, Section, Setting, reached
+from inspector.report.content import About, Context, Part, Report, ReportOptions, Section, reached
 from inspector.report.sections import BY_SLUG, SECTIONS
 from inspector.request import Request
 from inspector.results.checkpoint import Opened
@@ -56,7 +56,7 @@ def make_report(
     opened: Opened,
     *,
     sections: Sequence[str] = DEFAULT,
-    setting: Setting | None = None,
+    setting: ReportOptions | None = None,
     other: Opened | None = None,
     tell: Tell = lambda share, text: None,
 ) -> Report:
@@ -81,7 +81,10 @@ def make_report(
     tell(0.0, "Reading the headers")
     overview: About = ask("overview", lambda text: tell(0.0, text), hash_files=True)
     context = Context(
-        opened, overview, _with_text(setting or Setting(), opened, overview), other if COMPARING in chosen else None
+        opened,
+        overview,
+        _with_text(setting or ReportOptions(), opened, overview),
+        other if COMPARING in chosen else None,
     )
     parts = []
     for place, slug in enumerate(chosen):
@@ -100,7 +103,7 @@ def make_report(
     )
 
 
-def _with_text(setting: Setting, opened: Opened, overview: About) -> Setting:
+def _with_text(setting: ReportOptions, opened: Opened, overview: About) -> ReportOptions:
     if setting.text.strip():
         return setting
     return replace(setting, text=examples_of(opened.reference, overview.mask_token)[0])

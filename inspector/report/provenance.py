@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 import inspector
 from inspector.program import command_line
-from inspector.report.content import About, Context, Setting
+from inspector.report.content import About, Context, ReportOptions
 from inspector.request import Request
 from inspector.results.checkpoint import Opened
 from inspector.store.hashing import fingerprint_of
@@ -84,7 +84,7 @@ def command_of_report(context: Context, sections: Sequence[str]) -> str:
     return _line(context, "report", *options_of_report(context.setting, sections, other))
 
 
-def options_of_report(setting: Setting, sections: Sequence[str], other: str | None) -> tuple[str, ...]:
+def options_of_report(setting: ReportOptions, sections: Sequence[str], other: str | None) -> tuple[str, ...]:
     """The options of the verb `report` that ask the same.
 
     Args:

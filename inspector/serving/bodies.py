@@ -2,7 +2,7 @@
 
 Streamlit would keep each file in memory until a page's script takes it. Its own handler still checks
 the request and answers it, but gets a few bytes as the content. What Streamlit keeps for the session
-is a `Receipt`: when it forgets that, the file on the disk goes as well.
+is a `ReceivedUpload`: when it forgets that, the file on the disk goes as well.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ class File(Protocol):
 Begin = Callable[[int], File]  # with the bytes that the file has at most
 
 
-class Receipt(bytes):
+class ReceivedUpload(bytes):
     """What Streamlit keeps as the content of a file that is on the disk."""
 
     received: object
 
     @classmethod
-    def of(cls, received: object) -> Receipt:
+    def of(cls, received: object) -> ReceivedUpload:
         """The receipt for a file."""
         receipt = cls(STANDS_IN)
         receipt.received = received

@@ -23,8 +23,8 @@ from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 from streamlit.web.server.starlette.starlette_app_utils import decode_xsrf_token_string
 from streamlit.web.server.starlette.starlette_server_config import XSRF_COOKIE_NAME
 
-from inspector.serving.bodies import Begin, Body, File, Receipt
-from inspector.serving.door import local_path
+from inspector.serving.access_control import local_path
+from inspector.serving.bodies import Begin, Body, File, ReceivedUpload
 
 ADDRESS = "_stcore/upload_file/"
 LIFE_SECONDS = 600.0
@@ -51,7 +51,7 @@ class Left:
     waiting: tuple[Any, ...]  # what they had still to open
 
 
-class Ledger:
+class PendingUploads:
     """Files under way, by browser and session; short-lived and bounded.
 
     Args:
@@ -155,10 +155,11 @@ def _keep(session: str, file: str, received: object) -> None:
     if not isinstance(manager, MemoryUploadedFileManager) or not _has_page(session):
         return
     for record in manager.get_files(session, [file]):
-        manager.add_file(session, UploadedFileRec(record.file_id, record.name, record.type, Receipt.of(received)))
+        receipt = ReceivedUpload.of(received)
+        manager.add_file(session, UploadedFileRec(record.file_id, record.name, record.type, receipt))
 
 
-LEDGER = Ledger(_has_page)
+PENDING = PendingUploads(_has_page)
 
 
 class Uploads:
@@ -178,7 +179,7 @@ class Uploads:
         *,
         begin: Begin,
         most_nbytes: int,
-        ledger: Ledger = LEDGER,
+        ledger: PendingUploads = PENDING,
         keep: Callable[[str, str, object], None] = _keep,
     ) -> None:
         self._app = app

@@ -129,7 +129,7 @@ def _opened(folder: Path) -> Iterator[int | None]:
 
 
 def _bury(folder: Path, above: int | None) -> Path:
-    """Take a folder from its place, to where nobody looks; it may be gone already."""
+    """Rename a folder to a hidden name; it may be gone already."""
     grave = folder.with_name(f".{uuid.uuid4().hex}")
     with contextlib.suppress(FileNotFoundError):  # somebody else removed it
         os.rename(_name(folder, above), _name(grave, above), src_dir_fd=above, dst_dir_fd=above)

@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from inspector.errors import CheckpointError
-from inspector.progress import Progress, time_left, told_rarely
+from inspector.progress import Progress, throttled, time_left
 from inspector.store.files import write_atomically
 from inspector.store.manifests.documents import is_fingerprint, read_bytes
 from inspector.store.names import weight_format
@@ -88,7 +88,7 @@ def remember(path: Path, sha256: str) -> None:
         del _remembered[next(iter(_remembered))]
 
 
-class Ahead:
+class BackgroundHasher:
     """Takes the quick digests of weight files that lie where they are opened, while a worker reads their headers.
 
     Args:
@@ -125,7 +125,7 @@ def identify(
     *,
     owned: bool,
     progress: Progress,
-    ahead: Ahead | None = None,
+    ahead: BackgroundHasher | None = None,
     received: bool = False,
     sampled: bool = False,
 ) -> dict[str, Identity]:
@@ -149,7 +149,7 @@ def identify(
     whole = {name: path for name, path in files.items() if name not in weights and name not in digests}
     digests |= hash_files(whole, progress=progress)
     found = {name: Identity(digest, None) for name, digest in digests.items() if name not in weights}
-    tell = told_rarely(progress)
+    tell = throttled(progress)
     for number, name in enumerate(sorted(weights), start=1):
         tell(None, f"Sampling file {number} of {len(weights)}")
         digest = ahead.digest if ahead else quick_digest

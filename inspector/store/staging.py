@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from inspector.errors import CheckpointError
-from inspector.progress import Progress, told_rarely
+from inspector.progress import Progress, throttled
 from inspector.settings import Settings
 from inspector.store.adapters import CONFIG as ADAPTER_CONFIG
 from inspector.store.adapters import describe_adapter, read_adapter_config
@@ -176,7 +176,7 @@ def _read(source: Source, progress: Progress) -> _Contents:
         warnings.append(NO_CONFIG)
     parts: list[Tensors] = []
     aliases: dict[str, str] = {}
-    tell = told_rarely(progress)
+    tell = throttled(progress)
     for number, name in enumerate(weights.names, start=1):
         tell(None, f"Reading header {number} of {len(weights.names)}")
         header = read_header(source.files[name], name)

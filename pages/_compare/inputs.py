@@ -90,7 +90,7 @@ def _take(name: str) -> None:
 
 def side_by_side(checkpoint: Opened, second: Second) -> None:
     """Link to the pages that ask both checkpoints the same sentence."""
-    first, other = (session.quietly(OverviewRequest(), of=each) for each in (checkpoint, second.opened))
+    first, other = (session.ask_optional(OverviewRequest(), of=each) for each in (checkpoint, second.opened))
     text = _sentence(checkpoint, first)
     link = {"checkpoint": checkpoint.reference, "other": second.name, "text": text}
     st.markdown(f"Run both on the same text: “{literal(text)}”")

@@ -136,7 +136,7 @@ def _clicked(checkpoint: Opened, edit: Edit | None, text: str, pieces: tuple[Pie
 
 
 def _tokenization(text: str, of: Opened | None = None) -> Tokenization | None:
-    return session.quietly(TokenizeRequest(texts=(text,)), of=of) if text.strip() else None
+    return session.ask_optional(TokenizeRequest(texts=(text,)), of=of) if text.strip() else None
 
 
 def _longest(text: str) -> int | None:

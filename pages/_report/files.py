@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from inspector.errors import CancelledError, InspectorError
-from inspector.report.content import Part, Setting
+from inspector.report.content import Part, ReportOptions
 from inspector.results.checkpoint import Opened
 from inspector.text import bytes_text, literal, plural
 from pages._report.making import Made, Making
@@ -14,7 +14,7 @@ from pages._ui import session
 UNDER_WAY = "report under way"  # (what was asked for, Making): the session's last one
 
 
-def make(checkpoint: Opened, sections: tuple[str, ...], setting: Setting, *, other: Opened | None) -> Made | None:
+def make(checkpoint: Opened, sections: tuple[str, ...], setting: ReportOptions, *, other: Opened | None) -> Made | None:
     """Offer to make a report, wait for the one that was asked for, and give it."""
     asked = (checkpoint.fingerprint, sections, setting, other and other.fingerprint)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from inspector.errors import CancelledError, InspectorError
 from inspector.report.bundle import write_bundle
-from inspector.report.content import Part, Setting
+from inspector.report.content import Part, ReportOptions
 from inspector.report.making import make_report
 from inspector.report.page import write_page
 from inspector.results.checkpoint import Opened
@@ -39,7 +39,7 @@ class Making:
         opened: Opened,
         *,
         sections: tuple[str, ...],
-        setting: Setting,
+        setting: ReportOptions,
         other: Opened | None = None,
     ) -> None:
         self.id = secrets.token_urlsafe(8)

@@ -1,4 +1,4 @@
-"""What the address says stays said, whatever page one comes from; what it cannot say is named.
+"""Keep query parameters across pages; name the values that a link cannot hold.
 
 Streamlit 1.67 takes the names of fields out of the address when the page changes, and tells the
 browser so while it still is on the page that is left: the way back would lead to that page without

@@ -142,14 +142,14 @@ def planned(below: DeltaGenerator) -> tuple[Device, Dtype, Callable[[], None]]:
 
     def time_pass() -> None:
         with below:  # by the headers alone: it is there before the model is
-            plan: Placement | None = session.quietly(PlacementRequest(device=device, dtype=dtype))
+            plan: Placement | None = session.ask_optional(PlacementRequest(device=device, dtype=dtype))
         if plan is None:
             return
         with place:
             st.caption(literal(f"Plan: {plan.reason}"))
         if plan.streamed:
             with below:
-                plan = session.quietly(PlacementRequest(device="stream", dtype=dtype))
+                plan = session.ask_optional(PlacementRequest(device="stream", dtype=dtype))
                 ways.say(plan)
         if compared:
             with listed:

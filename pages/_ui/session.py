@@ -144,7 +144,7 @@ def run(request: Request, *, beside: Opened | None = None, meanwhile: Callable[[
     return result
 
 
-def peek(request: Request, *, of: Opened | None = None) -> Any:
+def ask_if_ready(request: Request, *, of: Opened | None = None) -> Any:
     """Ask as `ask` does, but wait for nothing: the work goes on while the page is drawn.
 
     Returns:
@@ -159,7 +159,7 @@ def peek(request: Request, *, of: Opened | None = None) -> Any:
         return None
 
 
-def quietly(request: Request, *, of: Opened | None = None, beside: Opened | None = None) -> Any:
+def ask_optional(request: Request, *, of: Opened | None = None, beside: Opened | None = None) -> Any:
     """Ask for what is quick, and what the page can do without; the arguments are those of `ask`.
 
     Returns:

@@ -19,7 +19,7 @@ from inspector.analyses.placement.compute import placement
 from inspector.analyses.training.compute import training
 from inspector.errors import CheckpointError
 from inspector.models.checkpoint import Checkpoint
-from inspector.models.reading.setting import decoder_start
+from inspector.models.reading.lens_run import decoder_start
 from tests.conftest import silent
 from tests.families import BART, DECODER, SIZES, STREAMS, UNLIKE, VOCAB, random_model, save_checkpoint
 

@@ -21,7 +21,7 @@ from inspector.cli import child
 from inspector.cli.main import app
 from inspector.demo import DEMOS
 from inspector.errors import InspectorError, RequestError
-from inspector.report.content import Context, Setting
+from inspector.report.content import Context, ReportOptions
 from inspector.report.provenance import typed
 from inspector.report.sections import SECTIONS
 from inspector.request import Option, Request, defaults, flag_of, kinds_of, number_text, options, parse_list, plain_kind
@@ -221,7 +221,7 @@ def contexts(open_path) -> list[Context]:
     for name, demo in DEMOS.items():
         opened, other = (Opened(each, each, each, ()) for each in (name, "demo-gpt2"))
         described = overview(open_path(demo.folder), progress=silent)
-        setting = Setting(text="a [MASK].", device="cpu", dtype="bfloat16", seed=7)
+        setting = ReportOptions(text="a [MASK].", device="cpu", dtype="bfloat16", seed=7)
         found.append(Context(opened, described, setting, other))
     return found
 

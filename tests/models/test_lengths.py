@@ -15,7 +15,7 @@ from inspector.analyses.lens.compute import lens
 from inspector.analyses.plausibility.compute import plausibility
 from inspector.analyses.tokenization.compute import tokenize
 from inspector.errors import RequestError
-from inspector.models.build import hollow_model
+from inspector.models.build import meta_model
 from inspector.models.families import FAMILIES as TABLE
 from inspector.models.families import longest_text
 from inspector.models.weightless.lengths import longest_run
@@ -143,7 +143,7 @@ def test_where_the_table_tells_the_class_tells_the_same(open_model, architecture
     checkpoint = open_model(architecture, **RUNS.get(architecture, {}))
     model_class = getattr(transformers, architecture)
     for decoder in {False, architecture in ENCODER_DECODER and architecture != "T5EncoderModel"}:
-        told = longest_run(lambda: checkpoint.hollow(model_class), decoder=decoder)
+        told = longest_run(lambda: checkpoint.meta_model(model_class), decoder=decoder)
         assert longest_text(checkpoint.config_values, checkpoint.family) == told
 
 
@@ -188,7 +188,7 @@ def test_so_do_both_of_two_stacks(open_model, architecture):
 def test_other_ways_to_count_positions(architecture):
     values, longest = OTHERS[architecture]
     model = built(architecture, values)
-    assert longest_run(lambda: hollow_model(type(model), model.config)) == longest
+    assert longest_run(lambda: meta_model(type(model), model.config)) == longest
     assert is_the_longest(model, longest)
 
 
@@ -204,7 +204,7 @@ def test_the_stacks_may_differ():
     model = built("LEDForConditionalGeneration", LED)
 
     def build() -> PreTrainedModel:
-        return hollow_model(type(model), model.config)
+        return meta_model(type(model), model.config)
 
     assert (longest_run(build), longest_run(build, decoder=True)) == (128, 64)
     assert is_the_longest(model, 128)
@@ -217,7 +217,7 @@ def test_the_last_position_that_serves_for_all_beyond_is_no_position():
     asked: list[list[int]] = []
     table = model.get_submodule("tapas.embeddings.position_embeddings")
     table.register_forward_pre_hook(lambda _, given: asked.append(given[0].flatten().tolist()))
-    longest = longest_run(lambda: hollow_model(type(model), model.config))
+    longest = longest_run(lambda: meta_model(type(model), model.config))
     assert longest == 64
     assert runs(model, longest)
     assert runs(model, longest + 1)

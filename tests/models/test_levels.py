@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 from inspector.analyses.checks.compute import check
 from inspector.analyses.sharing.compute import sharing
 from inspector.models.checkpoint import Checkpoint
-from inspector.store.readers.levels import Setting, read_setting, stated, text_levels
+from inspector.store.readers.levels import ConfigSetting, read_setting, stated, text_levels
 from tests.conftest import silent
 from tests.families import save_checkpoint
 from tests.models.vision_language import VISION_LANGUAGE
@@ -35,19 +35,19 @@ def rewrite(folder: Path, change: Callable[[dict[str, Any]], Any]) -> None:
 @pytest.mark.parametrize(
     ("values", "found"),
     [
-        ({"pad_token_id": 3}, Setting(3, "")),
-        ({"text_config": {"pad_token_id": 3}}, Setting(3, "text_config")),
-        ({"pad_token_id": 1, "text_config": {"pad_token_id": 3}}, Setting(3, "text_config")),
-        ({"pad_token_id": 1, "text_config": {"pad_token_id": None}}, Setting(1, "")),
-        ({"llm_config": {"pad_token_id": 3}, "vision_config": {"pad_token_id": 4}}, Setting(3, "llm_config")),
-        ({"language_config": {"pad_token_id": 0}}, Setting(0, "language_config")),
-        ({"thinker_config": {"text_config": {"pad_token_id": 3}}}, Setting(3, "thinker_config.text_config")),
-        ({"decoder": {"pad_token_id": 3}, "encoder": {"pad_token_id": 4}}, Setting(3, "decoder")),
-        ({"generator": {"pad_token_id": 3}}, Setting(3, "generator")),
-        ({"odd_config": {"vocab_size": 9, "pad_token_id": 3}}, Setting(3, "odd_config")),
-        ({"vocab_size": 9, "odd_config": {"vocab_size": 9, "pad_token_id": 3}}, Setting(None)),
-        ({"vision_config": {"pad_token_id": 4}}, Setting(None)),
-        ({}, Setting(None)),
+        ({"pad_token_id": 3}, ConfigSetting(3, "")),
+        ({"text_config": {"pad_token_id": 3}}, ConfigSetting(3, "text_config")),
+        ({"pad_token_id": 1, "text_config": {"pad_token_id": 3}}, ConfigSetting(3, "text_config")),
+        ({"pad_token_id": 1, "text_config": {"pad_token_id": None}}, ConfigSetting(1, "")),
+        ({"llm_config": {"pad_token_id": 3}, "vision_config": {"pad_token_id": 4}}, ConfigSetting(3, "llm_config")),
+        ({"language_config": {"pad_token_id": 0}}, ConfigSetting(0, "language_config")),
+        ({"thinker_config": {"text_config": {"pad_token_id": 3}}}, ConfigSetting(3, "thinker_config.text_config")),
+        ({"decoder": {"pad_token_id": 3}, "encoder": {"pad_token_id": 4}}, ConfigSetting(3, "decoder")),
+        ({"generator": {"pad_token_id": 3}}, ConfigSetting(3, "generator")),
+        ({"odd_config": {"vocab_size": 9, "pad_token_id": 3}}, ConfigSetting(3, "odd_config")),
+        ({"vocab_size": 9, "odd_config": {"vocab_size": 9, "pad_token_id": 3}}, ConfigSetting(None)),
+        ({"vision_config": {"pad_token_id": 4}}, ConfigSetting(None)),
+        ({}, ConfigSetting(None)),
     ],
 )
 def test_a_file_says_a_setting_in_the_part_that_reads_text(values, found):
@@ -138,7 +138,7 @@ def test_the_padding_id_of_the_text_is_the_embeddings(folder, open_path, name, s
     rewrite(path, lambda values: values.update({"pad_token_id": 3} if stated == "both" else {}))
     model = transformers.AutoModelForImageTextToText.from_pretrained(path)
     checkpoint = open_path(path)
-    assert checkpoint.setting("pad_token_id") == Setting(model.get_input_embeddings().padding_idx, "text_config")
+    assert checkpoint.setting("pad_token_id") == ConfigSetting(model.get_input_embeddings().padding_idx, "text_config")
     found = next(each for each in check(checkpoint, progress=silent).checks if each.name == "Padding")
     assert found.detail == "config.json and the tokenizer pad with [PAD] (id 0), which has a row."
 
@@ -163,5 +163,5 @@ def test_what_is_left_above_of_an_earlier_layout_counts_for_nothing(folder, open
     path = folder("llava")
     rewrite(path, lambda values: values.update(vocab_size=59, pad_token_id=7))
     checkpoint = open_path(path)
-    assert checkpoint.setting("vocab_size") == Setting(60, "text_config")
+    assert checkpoint.setting("vocab_size") == ConfigSetting(60, "text_config")
     assert not any("vocab_size" in said for said in checkpoint.manifest.warnings)

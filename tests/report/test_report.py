@@ -29,7 +29,7 @@ from inspector.errors import CancelledError, RequestError
 from inspector.plotting.theme import DARK, LIGHT, get_theme
 from inspector.report import bundle as bundling
 from inspector.report.bundle import write_bundle
-from inspector.report.content import Code, Context, Drawn, Facts, Listed, Part, Report, Said, Setting, Tabled
+from inspector.report.content import Code, Context, Drawn, Facts, Listed, Part, Report, ReportOptions, Said, Tabled
 from inspector.report.making import check_sections, make_report
 from inspector.report.page import write_page
 from inspector.report.recolor import both, plain
@@ -117,7 +117,7 @@ def overview(**changes) -> Overview:
 
 def report_of(*blocks, name: str = "x", absent: str | None = None, text: str = "t") -> Report:
     """A report with one section."""
-    context = Context(Opened("ab" * 32, "demo-x", name, ()), overview(), Setting(text=text))
+    context = Context(Opened("ab" * 32, "demo-x", name, ()), overview(), ReportOptions(text=text))
     part = Part("lens", name, name, blocks, absent, (name,), f"/lens?{name}", (name,), (), ())
     return Report(context, (part,), {name: name}, name, "2026-01-01 00:00 UTC")
 
@@ -198,7 +198,7 @@ def test_what_a_checkpoint_lacks_is_one_sentence_and_no_number(make):
 
 
 def test_a_causal_model_has_its_perplexity_there(make):
-    report = make("demo-gpt2", sections=("masked_lm",), setting=Setting(text="the river flows to the sea."))
+    report = make("demo-gpt2", sections=("masked_lm",), setting=ReportOptions(text="the river flows to the sea."))
     (part,) = report.parts
     assert part.absent is None
     tokens = table(report, "masked_lm", "plausibility")
@@ -319,7 +319,7 @@ def test_the_notebook_computes_the_reports_numbers(make, tmp_path, monkeypatch):
     monkeypatch.setenv("INSPECTOR_HOME", str(tmp_path))
     monkeypatch.setattr("inspector.browser.driving.find_chromium", lambda: None)
     report = make("demo-bert", sections=("overview", "embeddings", "masked_lm"),
-                  setting=Setting(text="it's \"the\" [MASK] of `x`\nand y."))  # fmt: skip
+                  setting=ReportOptions(text="it's \"the\" [MASK] of `x`\nand y."))  # fmt: skip
     data, _ = write_bundle(report)
     text = zipfile.ZipFile(io.BytesIO(data)).read("report.ipynb").decode()
     notebook = nbformat.reads(text, as_version=4)

@@ -21,7 +21,7 @@ from streamlit.web.server.starlette.starlette_routes import create_upload_routes
 
 from inspector.serving.bodies import FRAME_NBYTES, PIECE, STANDS_IN
 from inspector.serving.storing.arriving import ARRIVING, Arriving, Received
-from inspector.serving.uploads import SMALL_NBYTES, Ledger, Uploads
+from inspector.serving.uploads import SMALL_NBYTES, PendingUploads, Uploads
 from inspector.settings import Settings
 from inspector.store.hashing import identify
 from inspector.store.registry import move_upload, new_upload, read_names
@@ -45,7 +45,7 @@ class Server:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.manager = MemoryUploadedFileManager("/_stcore/upload_file")
-        self.ledger = Ledger({"ours"}.__contains__)
+        self.ledger = PendingUploads({"ours"}.__contains__)
         self.received: list[Received] = []
         self.seen: list[tuple[str, int]] = []  # of what is on its way: its name and its bytes
         self.status = 0

@@ -11,12 +11,12 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.web.server.starlette.starlette_app_utils import create_signed_value
 
-from inspector.serving import door as doors
+from inspector.serving import access_control as doors
 from inspector.serving import people
-from inspector.serving.door import Door
+from inspector.serving.access_control import AccessControl
 from inspector.serving.headers import Headers, content_policy, inline_scripts, security_headers
 from inspector.serving.settings import read_serving
-from inspector.serving.talk import Talk
+from inspector.serving.websocket_filter import WebsocketFilter
 from tests.models.loops import run
 
 HOST = (b"host", b"localhost:8501")
@@ -54,8 +54,8 @@ def status(sent) -> int:
     return sent[0].get("status") or {"websocket.accept": 101, "websocket.close": 403}[sent[0]["type"]]
 
 
-def door(**environment: str) -> Door:
-    return Door(_app, settings=read_serving(environment))
+def door(**environment: str) -> AccessControl:
+    return AccessControl(_app, settings=read_serving(environment))
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_only_what_the_pages_ask_is_passed_on():
     assert len(everything) >= 13
     incoming = [{"type": "websocket.receive", "bytes": message.SerializeToString()}
                 for message in everything.values()]  # fmt: skip
-    ask(Talk(app, script=SCRIPT), kind="websocket",
+    ask(WebsocketFilter(app, script=SCRIPT), kind="websocket",
         incoming=[*incoming, {"type": "websocket.disconnect"}])  # fmt: skip
     wanted = {"rerun_script", "stop_script", "file_urls_request", "app_heartbeat",
               "deferred_file", "dataframe_chunk"}  # fmt: skip
@@ -240,7 +240,7 @@ def test_what_is_no_request_ends_the_connection(message, code):
     async def app(scope, receive, send):
         assert (await receive())["type"] == "websocket.disconnect"
 
-    sent = ask(Talk(app, script=SCRIPT), kind="websocket",
+    sent = ask(WebsocketFilter(app, script=SCRIPT), kind="websocket",
                incoming=[{"type": "websocket.receive", **message}])  # fmt: skip
     assert sent == [{"type": "websocket.close", "code": code}]
 
@@ -258,7 +258,7 @@ def test_a_browser_that_is_gone_ends_in_peace():
     async def send(message):
         raise OSError("gone")
 
-    run(Talk(app, script=SCRIPT)({"type": "websocket"}, receive, send))
+    run(WebsocketFilter(app, script=SCRIPT)({"type": "websocket"}, receive, send))
     assert received == [{"type": "websocket.disconnect"}]
 
 
@@ -277,7 +277,7 @@ def test_the_greeting_tells_nothing_of_the_machine():
         for message in (greeting, other):
             await send({"type": "websocket.send", "bytes": message.SerializeToString()})
 
-    first, second = ask(Talk(app, script=SCRIPT), kind="websocket")
+    first, second = ask(WebsocketFilter(app, script=SCRIPT), kind="websocket")
     for told in (SCRIPT, "1.67.0", "3.11.7", "Linux", "machine-id"):
         assert told.encode() not in first["bytes"]
     assert ForwardMsg.FromString(first["bytes"]).new_session.initialize.session_id == "an-id"

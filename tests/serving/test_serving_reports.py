@@ -5,7 +5,7 @@ from __future__ import annotations
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
-from inspector.serving.reports import TICK, Reports
+from inspector.serving.fragment_reruns import TICK, FragmentRerunFilter
 
 CLICK = object()
 TICKED = f"$$INTERNAL_1-{TICK}__events"
@@ -32,12 +32,12 @@ def changed(fragment: str = "", *, page: str = "", alone: bool = False, **values
     return message
 
 
-def heard(reports: Reports, message: BackMsg) -> BackMsg | None:
+def heard(reports: FragmentRerunFilter, message: BackMsg) -> BackMsg | None:
     passed = reports.heard({"type": "websocket.receive", "bytes": message.SerializeToString()})
     return None if passed is None else BackMsg.FromString(passed["bytes"])
 
 
-def run(reports: Reports, fragment: str = "", *, end: bool = True) -> None:
+def run(reports: FragmentRerunFilter, fragment: str = "", *, end: bool = True) -> None:
     """The server says that a run begins, and ends."""
     for kind in ("new_session", "script_finished")[: 1 + end]:
         message = ForwardMsg()
@@ -57,7 +57,7 @@ def fields(message: BackMsg | None) -> list[str]:
 
 def test_what_is_sent_along_with_a_report_runs_everything() -> None:
     now = [0.0]
-    reports = Reports(lambda: now[0])
+    reports = FragmentRerunFilter(lambda: now[0])
     for seconds, message, fragment in [
         (0, changed(text="a"), ""),
         (0, changed("ours", tick=1, text="a"), "ours"),  # nothing but the report
@@ -84,7 +84,7 @@ def test_what_is_sent_along_with_a_report_runs_everything() -> None:
 
 
 def test_a_report_waits_for_nothing_and_undoes_nothing() -> None:
-    reports = Reports()
+    reports = FragmentRerunFilter()
     report, clock = changed("ours", tick=1, text="a"), changed("clocked", alone=True, text="a")
     assert heard(reports, changed(text="a"))
     assert heard(reports, report) is None  # the run that was asked for has not begun
@@ -110,7 +110,7 @@ def test_a_report_waits_for_nothing_and_undoes_nothing() -> None:
 
 
 def test_a_report_of_a_page_that_was_left_is_dropped() -> None:
-    reports = Reports()
+    reports = FragmentRerunFilter()
 
     def goes_to(page: str) -> bool:
         passed = heard(reports, changed(page=page))
@@ -139,7 +139,7 @@ def test_a_report_of_a_page_that_was_left_is_dropped() -> None:
 
 
 def test_everything_else_passes_as_it_is() -> None:
-    reports, other = Reports(), BackMsg(stop_script=True)
+    reports, other = FragmentRerunFilter(), BackMsg(stop_script=True)
     assert heard(reports, other) == other
     message = {"type": "websocket.disconnect", "code": 1001}
     assert reports.heard(message) is message

@@ -8,7 +8,7 @@ import pytest
 from starlette.requests import ClientDisconnect
 from streamlit.web.server.starlette.starlette_app_utils import generate_xsrf_token_string
 
-from inspector.serving.uploads import LIFE_SECONDS, MOST, Ledger, Left, Uploads, browser_of
+from inspector.serving.uploads import LIFE_SECONDS, MOST, Left, PendingUploads, Uploads, browser_of
 from tests.models.loops import run
 
 NOTHING = Left(interrupted=False, waiting=())
@@ -21,7 +21,7 @@ class Server:
 
     def __init__(self):
         self.pages, self.now = {"old", "other"}, 0.0
-        self.ledger = Ledger(self.pages.__contains__, lambda: self.now)
+        self.ledger = PendingUploads(self.pages.__contains__, lambda: self.now)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from inspector.catalog import answer
 from inspector.errors import CheckpointError
 from inspector.models.checkpoint import Checkpoint
 from inspector.store import hashing
-from inspector.store.hashing import PAGE, PAGES, Ahead, HashCache, identify, quick_digest
+from inspector.store.hashing import PAGE, PAGES, BackgroundHasher, HashCache, identify, quick_digest
 from inspector.store.manifests.entries import load_manifest
 from inspector.store.reference import CheckpointRef
 from tests.conftest import silent
@@ -251,7 +251,7 @@ def test_a_file_that_was_hashed_ahead_is_known_by_the_same_and_read_once(large, 
     read: list[Path] = []
     taken = hashing.quick_digest
     monkeypatch.setattr(hashing, "quick_digest", lambda path: read.append(path) or taken(path))
-    ahead = Ahead(lambda: files)
+    ahead = BackgroundHasher(lambda: files)
     ahead.digest(large / WEIGHTS)
     assert read == [large / WEIGHTS]
     assert identify(files, owned=False, progress=silent, ahead=ahead) == expected
@@ -260,7 +260,7 @@ def test_a_file_that_was_hashed_ahead_is_known_by_the_same_and_read_once(large, 
 
 def test_a_file_that_has_changed_since_is_hashed_again(large):
     path = large / WEIGHTS
-    ahead = Ahead(lambda: {path.name: path})
+    ahead = BackgroundHasher(lambda: {path.name: path})
     before = ahead.digest(path)
     path.write_bytes(path.read_bytes()[:-1] + b"\1")
     os.utime(path, ns=(0, 0))
@@ -271,4 +271,4 @@ def test_what_was_not_found_ahead_is_hashed_when_it_is_asked_for(large):
     def refuse():
         raise CheckpointError("There is no such folder.")
 
-    assert Ahead(refuse).digest(large / WEIGHTS) == quick_digest(large / WEIGHTS)
+    assert BackgroundHasher(refuse).digest(large / WEIGHTS) == quick_digest(large / WEIGHTS)

@@ -15,8 +15,8 @@ import pytest
 
 from inspector.errors import CheckpointError, WorkerError
 from inspector.results.checkpoint import Opened
-from inspector.serving.engine.desk import Desk
 from inspector.serving.engine.wire import OpenRequest
+from inspector.serving.engine.worker_folder import WorkerFolder
 from inspector.serving.storing import receiving
 from inspector.serving.storing.opening import open_checkpoint
 from inspector.store.keeping.marks import Told, write_told
@@ -34,7 +34,7 @@ class Stage:
 
     def __init__(self, settings) -> None:
         self.settings = settings
-        self.desk = Desk(settings)
+        self.desk = WorkerFolder(settings)
 
     def open(self, reference: CheckpointRef) -> Opened:
         self.desk.prepare(OpenRequest(reference))

@@ -11,7 +11,7 @@ from inspector.analyses.checks import words_structure as words
 from inspector.analyses.checks.compute_structure import Built, Unbuilt
 from inspector.analyses.checks.result import Evidence
 from inspector.errors import InspectorError
-from inspector.models.build import LANGUAGE_TASKS, find_class, hollow_model, own_class
+from inspector.models.build import LANGUAGE_TASKS, find_class, meta_model, own_class
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.configs import build_config
 from inspector.models.incomplete import Fault, find_fault
@@ -67,7 +67,7 @@ def _loader(checkpoint: Checkpoint, left_over: Sequence[str]) -> str:
     for task in LOADERS:
         found = find_class(checkpoint.config, task)
         with suppress(InspectorError):  # it is not built from such a config
-            if found and not set(left_over) & set(checkpoint.places(checkpoint.hollow(found)).unused):
+            if found and not set(left_over) & set(checkpoint.places(checkpoint.meta_model(found)).unused):
                 return found.__name__
     return ""
 
@@ -86,30 +86,30 @@ def _once(model: PreTrainedModel, names: Iterable[str]) -> tuple[str, ...]:
 
 def explain_failure(checkpoint: Checkpoint, why: str) -> Unbuilt:
     """Say what keeps the class from being built, or the model from being used, tensor by tensor."""
-    hollow = _hollow(checkpoint)
-    if hollow is None or checkpoint.manifest.adapter or checkpoint.unread.codes:
+    on_meta = _meta_model(checkpoint)
+    if on_meta is None or checkpoint.manifest.adapter or checkpoint.unread.codes:
         return Unbuilt(why)
-    return Unbuilt(why, fault=_fault(checkpoint, hollow), wrong=tuple(_mismatches(checkpoint, hollow)))
+    return Unbuilt(why, fault=_fault(checkpoint, on_meta), wrong=tuple(_mismatches(checkpoint, on_meta)))
 
 
-def _hollow(checkpoint: Checkpoint) -> PreTrainedModel | None:
+def _meta_model(checkpoint: Checkpoint) -> PreTrainedModel | None:
     """The class of config.json, without numbers; None where it cannot be built, and building it says why."""
     try:
-        return hollow_model(checkpoint.own_class, checkpoint.config)
+        return meta_model(checkpoint.own_class, checkpoint.config)
     except Exception:
         return None
 
 
-def _fault(checkpoint: Checkpoint, hollow: PreTrainedModel) -> Fault | None:
+def _fault(checkpoint: Checkpoint, on_meta: PreTrainedModel) -> Fault | None:
     """What keeps the files from being a model of the class, if that is known."""
     shapes = {tensor.name: tensor.shape for tensor in checkpoint.tensors}
-    return find_fault(checkpoint.name, hollow, checkpoint.places(hollow), shapes)
+    return find_fault(checkpoint.name, on_meta, checkpoint.places(on_meta), shapes)
 
 
-def _mismatches(checkpoint: Checkpoint, hollow: PreTrainedModel) -> list[Evidence]:
+def _mismatches(checkpoint: Checkpoint, on_meta: PreTrainedModel) -> list[Evidence]:
     """Tensors whose shape is not the one that config.json asks for."""
     stored = {tensor.name: tensor for tensor in checkpoint.tensors}
-    held = find_places(hollow, stored).stored_as
+    held = find_places(on_meta, stored).stored_as
     return [
         Evidence(
             found,
@@ -118,7 +118,7 @@ def _mismatches(checkpoint: Checkpoint, hollow: PreTrainedModel) -> list[Evidenc
             None,
             words.mismatch(stored[found].shape, wanted),
         )
-        for name, wanted in _shapes(hollow).items()
+        for name, wanted in _shapes(on_meta).items()
         if (found := held.get(name)) and stored[found].shape != wanted
     ]
 

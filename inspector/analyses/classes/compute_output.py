@@ -18,7 +18,7 @@ from inspector.analyses.classes import words
 from inspector.analyses.classes.compute_fields import ASKED, Size, output_fields
 from inspector.analyses.classes.result import ExampleOutput
 from inspector.errors import InspectorError
-from inspector.models.build import hollow_model
+from inspector.models.build import meta_model
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.placing.routing import APART
 from inspector.store.readers.levels import read_setting
@@ -155,7 +155,7 @@ def _shallow(model: PreTrainedModel, layers: int) -> PreTrainedModel:
         for name, value in vars(config).items():  # one kind a layer
             if isinstance(value, list) and len(value) == every.value:
                 setattr(config, name, value[:layers])
-        return hollow_model(type(model), config).eval()
+        return meta_model(type(model), config).eval()
     except Exception:  # a configuration may refuse it in any class of error
         return model
 

@@ -15,7 +15,7 @@ from inspector.analyses.compare.compute_parts import Found, Stored
 from inspector.analyses.compare.compute_sums import compare_bits, compare_numbers
 from inspector.analyses.compare.result import FLOATS
 from inspector.models.placing.threads import single_threaded
-from inspector.models.quantized.codes import Opened, open_codes
+from inspector.models.quantized.codes import Dequantizer, open_codes
 from inspector.models.tensors import read_tensors, view_numbers
 from inspector.progress import Pace, Progress
 from inspector.store.copies import is_packed
@@ -167,8 +167,8 @@ class _Matrices:
     """Two tensors as matrices of the same shape, at least one of them stored as codes."""
 
     pair: Two
-    one: Opened
-    other: Opened
+    one: Dequantizer
+    other: Dequantizer
 
     def compare(self, part: slice) -> Found:
         """Compare some rows; where one side is plain, count the codes that are as near to it as they can be."""
@@ -232,7 +232,7 @@ def _is_copy(one: Stored, other: Stored) -> bool:
     )
 
 
-def _matrix(stored: Stored, *, turned: bool) -> Opened:
+def _matrix(stored: Stored, *, turned: bool) -> Dequantizer:
     """A tensor as rows of a matrix (out, in); `turned`: its model keeps it as (..., in, out)."""
     if stored.quantized:
         return open_codes(stored.manifest, stored.quantized)
@@ -240,4 +240,4 @@ def _matrix(stored: Stored, *, turned: bool) -> Opened:
     tensor = read_tensors(stored.manifest, [name])[name]
     tensor = tensor.mT if turned else tensor
     matrix = tensor.reshape(-1, tensor.shape[-1])
-    return Opened(matrix.__getitem__, lambda part, _: matrix[part])
+    return Dequantizer(matrix.__getitem__, lambda part, _: matrix[part])

@@ -13,9 +13,9 @@ from inspector.errors import RequestError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.reading.frames import NO_SCORE
 from inspector.models.reading.layers import choose_layers, layer_names
+from inspector.models.reading.lens_run import LensRun, prepare
 from inspector.models.reading.readout import Readout, read, top_tokens
 from inspector.models.reading.scores import LOGITS, NOTES, step_names
-from inspector.models.reading.setting import Setting, prepare
 from inspector.models.running import memory_guard
 from inspector.progress import Progress
 from inspector.request import answers
@@ -73,7 +73,7 @@ def climb(checkpoint: Checkpoint, request: LadderRequest, *, progress: Progress)
 
 
 def _read_rungs(
-    setting: Setting, hidden: torch.Tensor, last: bool, place: int, k: int
+    setting: LensRun, hidden: torch.Tensor, last: bool, place: int, k: int
 ) -> tuple[torch.Tensor, dict[str, Readout]]:
     """Tokens at the top of any step and pinned ones, ids ascending; and their place at each."""
     kept = {rung: scores.clone() for rung, scores in setting.score(hidden, slice(place, place + 1), last=last)}
@@ -113,7 +113,7 @@ def _ranks(
     return pd.DataFrame(rows)
 
 
-def _geometry(setting: Setting, hidden: torch.Tensor, ids: torch.Tensor, reads: dict[str, Readout]) -> pd.DataFrame:
+def _geometry(setting: LensRun, hidden: torch.Tensor, ids: torch.Tensor, reads: dict[str, Readout]) -> pd.DataFrame:
     embedding = setting.loaded.input_embedding[ids.to(hidden.device)].float()
     norms = torch.linalg.vector_norm(embedding, dim=1)
     nothing = torch.full((len(ids),), torch.nan)

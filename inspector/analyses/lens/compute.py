@@ -10,8 +10,8 @@ from inspector.analyses.lens.result import Lens, LensRows
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.reading.frames import by_layer, with_tokens
 from inspector.models.reading.layers import layer_names
+from inspector.models.reading.lens_run import prepare
 from inspector.models.reading.scores import LOGITS, NOTES
-from inspector.models.reading.setting import prepare
 from inspector.progress import Progress, Show
 from inspector.request import answers
 

@@ -22,9 +22,9 @@ from inspector.models.reading.frames import (
 )
 from inspector.models.reading.ladder import Ladder
 from inspector.models.reading.layers import choose_layers, layer_names
+from inspector.models.reading.lens_run import STATES, LensRun
 from inspector.models.reading.readout import COMPARED, Readout, block_states, join, overlap, rank_correlation, read
 from inspector.models.reading.scores import COSINE, DOT, DOT_BIAS, LOGITS
-from inspector.models.reading.setting import STATES, Setting
 from inspector.models.running import memory_guard
 from inspector.models.tokens import Tokens
 from inspector.progress import Progress, Show
@@ -55,7 +55,7 @@ class _Early:
     rows: int  # tokens that were scored
     frames: Frames
 
-    def holds(self, setting: Setting, layers: Sequence[int]) -> bool:
+    def holds(self, setting: LensRun, layers: Sequence[int]) -> bool:
         """Whether the pass ended with these very states, and its head is still taken to have these steps."""
         final = setting.run.hidden_states
         same = all(state is final[layer] for state, layer in zip(self.states, layers, strict=True))
@@ -79,7 +79,7 @@ class Reading:
         self._early: dict[tuple[int, ...], _Early] = {}
         self.milliseconds = 0.0  # of the pass that were spent here
 
-    def follow(self, setting: Setting, states: Sequence[torch.Tensor], count: int) -> None:
+    def follow(self, setting: LensRun, states: Sequence[torch.Tensor], count: int) -> None:
         """Read the layers that a pass has done, as soon as there are as many as are read together.
 
         Args:
@@ -101,7 +101,7 @@ class Reading:
                 self._tell(setting, count)
         self.milliseconds += 1000 * (time.perf_counter() - began)
 
-    def finish(self, setting: Setting, progress: Progress) -> Frames:
+    def finish(self, setting: LensRun, progress: Progress) -> Frames:
         """Read what is left once the pass has ended: the last layer first, then the model's logits can go."""
         frames: Frames = {"cells": [], "pinned": [], "states": []}
         count, done = len(setting.run.hidden_states), 0
@@ -121,7 +121,7 @@ class Reading:
         return frames
 
     def _read(
-        self, setting: Setting, states: Sequence[torch.Tensor], layers: Sequence[int], *, last: bool = False
+        self, setting: LensRun, states: Sequence[torch.Tensor], layers: Sequence[int], *, last: bool = False
     ) -> Frames:
         """Read some layers' states, and put them into tables."""
         with memory_guard(setting.loaded), torch.inference_mode():
@@ -131,7 +131,7 @@ class Reading:
             release(setting.loaded.device)  # what lies between the small results of large blocks
         return _frames(setting, found, layers)
 
-    def _tell(self, setting: Setting, count: int) -> None:
+    def _tell(self, setting: LensRun, count: int) -> None:
         """Show the best token of each cell that has been read, at the steps that need no head."""
         rungs = tuple(rung for rung in setting.scorer.rungs if rung in BEFORE)
         if not (self._show and rungs):
@@ -143,14 +143,14 @@ class Reading:
             self._show(LensRows(tokens=setting.tokens, layers=layer_names(count), rungs=rungs, cells=named))
 
 
-def _groups(setting: Setting, chosen: Sequence[int], count: int) -> Iterator[tuple[int, ...]]:
+def _groups(setting: LensRun, chosen: Sequence[int], count: int) -> Iterator[tuple[int, ...]]:
     """The layers that are read together, the last one first."""
     if count - 1 in chosen:  # first: then the model's own logits, the largest thing here, can go
         yield (count - 1,)
     yield from _inner_groups(setting, chosen, count)
 
 
-def _inner_groups(setting: Setting, chosen: Sequence[int], count: int) -> Iterator[tuple[int, ...]]:
+def _inner_groups(setting: LensRun, chosen: Sequence[int], count: int) -> Iterator[tuple[int, ...]]:
     """The same without the last layer.
 
     A product with the vocabulary first waits for the matrix, which is far larger than the states of
@@ -164,7 +164,7 @@ def _inner_groups(setting: Setting, chosen: Sequence[int], count: int) -> Iterat
         yield tuple(inner[begin : begin + together])
 
 
-def _frames(setting: Setting, found: dict[str, _Rung], layers: Sequence[int]) -> Frames:
+def _frames(setting: LensRun, found: dict[str, _Rung], layers: Sequence[int]) -> Frames:
     """The tables of one pass, step after step."""
     frames: Frames = {"cells": [], "pinned": [], "states": []}
     for rung in setting.scorer.rungs:
@@ -183,7 +183,7 @@ def _frames(setting: Setting, found: dict[str, _Rung], layers: Sequence[int]) ->
     return frames
 
 
-def _read_states(setting: Setting, hidden: torch.Tensor, k: int, *, last: bool) -> dict[str, _Rung]:
+def _read_states(setting: LensRun, hidden: torch.Tensor, k: int, *, last: bool) -> dict[str, _Rung]:
     """Read the states of some layers, one layer's after the other's, at every step."""
     rungs: dict[str, _Rung] = {}
     size = block_states(setting.scorer.rows)

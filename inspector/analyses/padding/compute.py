@@ -137,11 +137,11 @@ def _name(checkpoint: Checkpoint) -> Named:
 
 def _padding_idx(checkpoint: Checkpoint) -> int | None:
     """The padding_idx of the embedding module, by building the base model without memory."""
-    from inspector.models.build import hollow_model, task_class
+    from inspector.models.build import meta_model, task_class
 
     model_class = task_class(checkpoint.config, "base")
     try:
-        module = hollow_model(model_class, checkpoint.config).get_input_embeddings()
+        module = meta_model(model_class, checkpoint.config).get_input_embeddings()
     except Exception as error:
         raise CheckpointError(
             f"No model can be built from the config.json of {checkpoint.name}: compare it with the original file."

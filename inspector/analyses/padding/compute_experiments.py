@@ -29,7 +29,7 @@ from inspector.models.checkpoint import Checkpoint
 from inspector.models.execution import input_embedding
 from inspector.models.loading import load, plan_for
 from inspector.models.placing.device import pick_device
-from inspector.models.reading.setting import decoder_start
+from inspector.models.reading.lens_run import decoder_start
 from inspector.models.running import Loaded, memory_guard
 from inspector.models.vocabulary.labels import ORDINARY
 from inspector.progress import Progress

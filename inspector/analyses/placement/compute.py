@@ -95,7 +95,7 @@ def _filled(checkpoint: Checkpoint, base: type[PreTrainedModel]) -> bool:
     from inspector.models.build import needed, tied_as_loaded
 
     try:
-        model = tied_as_loaded(lambda: checkpoint.hollow(base), lambda model: checkpoint.places(model).covered)
+        model = tied_as_loaded(lambda: checkpoint.meta_model(base), lambda model: checkpoint.places(model).covered)
     except CheckpointError:  # far too large for the file, or made from no such config
         return False
     named = dict(model.named_parameters(remove_duplicate=False))

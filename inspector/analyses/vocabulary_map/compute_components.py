@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from inspector.models.vocabulary.rows import BLOCK_NUMEL, blocks
-from inspector.progress import EVERY, Pace, Progress, untold
+from inspector.progress import EVERY, Pace, Progress, no_progress
 
 DENSE_COLUMNS = 1_024  # beyond, only the wanted eigenvectors are computed
 SUMMED_ROWS = 1 << 13  # whose products are added in float32, before they go into the sum in float64
@@ -16,7 +16,7 @@ def principal_components(
     matrix: torch.Tensor,
     dimensions: int,
     *,
-    progress: Progress = untold,
+    progress: Progress = no_progress,
     numel: int = BLOCK_NUMEL,
     summed_rows: int = SUMMED_ROWS,
     every: float = EVERY,

@@ -14,7 +14,7 @@ from inspector.analyses.what_if import words
 from inspector.analyses.what_if.result import HeldTensor, SavedFile
 from inspector.errors import RequestError
 from inspector.models.families import in_file
-from inspector.models.light import light_loading
+from inspector.models.transformers_patches import light_loading
 from inspector.settings import Settings
 from inspector.store.files import workspace
 from inspector.store.readers.pytorch import read_pytorch

@@ -73,12 +73,12 @@ class Plan:
 
 
 def make_plan(
-    hollow: PreTrainedModel, *, stored: torch.dtype, settings: Settings, device: Device = "auto", dtype: Dtype = "auto"
+    on_meta: PreTrainedModel, *, stored: torch.dtype, settings: Settings, device: Device = "auto", dtype: Dtype = "auto"
 ) -> Plan:
     """Decide where a model goes.
 
     Args:
-        hollow: The model without numbers, from `build.hollow_model`.
+        on_meta: The model without numbers, from `build.meta_model`.
         stored: The dtype of the checkpoint's weights.
         device: "auto" decides; "spread" and "stream" do so whatever the size; another is taken as it is.
         dtype: "auto" decides: the file's own half precision where float32 does not fit.
@@ -92,19 +92,19 @@ def make_plan(
     precision = pick_dtype(dtype, device=where, stored=stored)
     allowed = _allowed(settings, where)
     first = next(iter(allowed))
-    fits = _nbytes(hollow, precision) <= allowed[first]
+    fits = _nbytes(on_meta, precision) <= allowed[first]
     if not fits and dtype == "auto" and device in CHOOSING and stored in HALVES:
         precision = stored
-        fits = _nbytes(hollow, precision) <= allowed[first]
+        fits = _nbytes(on_meta, precision) <= allowed[first]
     if device == "spread":
-        return _spread(hollow, where, precision, allowed)
+        return _spread(on_meta, where, precision, allowed)
     if device == "stream" or (device == "auto" and not fits):
         if device == "auto" and where.type == "cuda":
-            spread = _spread(hollow, where, precision, allowed)
+            spread = _spread(on_meta, where, precision, allowed)
             if not any(place.device == DISK for place in spread.places):
                 return spread
-        return _stream(hollow, where, precision, allowed[first])
-    nbytes = _nbytes(hollow, precision)
+        return _stream(on_meta, where, precision, allowed[first])
+    nbytes = _nbytes(on_meta, precision)
     return Plan(
         where,
         precision,
@@ -114,12 +114,12 @@ def make_plan(
     )
 
 
-def _spread(hollow: PreTrainedModel, where: torch.device, precision: torch.dtype, allowed: dict[str, int]) -> Plan:
+def _spread(on_meta: PreTrainedModel, where: torch.device, precision: torch.dtype, allowed: dict[str, int]) -> Plan:
     from transformers.integrations.accelerate import infer_auto_device_map
 
     main = next(iter(allowed))
-    sizes = {name: parameter.numel() * _itemsize(parameter, precision) for name, parameter in hollow.named_parameters()}
-    nn.Module.to(hollow, precision)  # on the meta device: sizes alone change
+    sizes = {name: each.numel() * _itemsize(each, precision) for name, each in on_meta.named_parameters()}
+    nn.Module.to(on_meta, precision)  # on the meta device: sizes alone change
     kept = 0  # bytes that must be on the device that computes, wherever accelerate put them
     parts: dict[str, str] = {}
     for _ in range(2):  # the second time with room left for those
@@ -127,13 +127,13 @@ def _spread(hollow: PreTrainedModel, where: torch.device, precision: torch.dtype
             accelerates(name): max(nbytes - kept, 0) if name == main else nbytes for name, nbytes in allowed.items()
         }
         found = infer_auto_device_map(
-            hollow, max_memory=memory, no_split_module_classes=set(hollow._no_split_modules or ()), clean_result=False
+            on_meta, max_memory=memory, no_split_module_classes=set(on_meta._no_split_modules or ()), clean_result=False
         )
         named = {name: _named(place) for name, place in found.items()}
         parts = {
             inner: where_to
             for name, place in named.items()
-            for inner, where_to in _layers_alone(hollow, name, place=place, main=main)
+            for inner, where_to in _layers_alone(on_meta, name, place=place, main=main)
         }
         kept = sum(nbytes for name, nbytes in sizes.items() if _place(name, parts) == main != _place(name, named))
     held = dict.fromkeys((*allowed, DISK), 0)
@@ -143,11 +143,11 @@ def _spread(hollow: PreTrainedModel, where: torch.device, precision: torch.dtype
     return Plan(where, precision, sum(sizes.values()), _reason_spread(precision, places), places, parts)
 
 
-def _stream(hollow: PreTrainedModel, where: torch.device, precision: torch.dtype, allowed: int) -> Plan:
+def _stream(on_meta: PreTrainedModel, where: torch.device, precision: torch.dtype, allowed: int) -> Plan:
     main = place_name(where)
-    blocks = find_blocks(hollow)
+    blocks = find_blocks(on_meta)
     held = {main: 0, DISK: 0}
-    for name, parameter in hollow.named_parameters():
+    for name, parameter in on_meta.named_parameters():
         inside = any(name.startswith(f"{block}.") for block in blocks)
         held[DISK if inside else main] += parameter.numel() * _itemsize(parameter, precision)
     places = (Place(main, held[main], allowed), Place(DISK, held[DISK], None))
@@ -164,7 +164,7 @@ def find_blocks(model: nn.Module) -> list[str]:
     ]
 
 
-def _layers_alone(hollow: nn.Module, name: str, *, place: str, main: str) -> Iterator[tuple[str, str]]:
+def _layers_alone(on_meta: nn.Module, name: str, *, place: str, main: str) -> Iterator[tuple[str, str]]:
     """Leave only layers of a list where they are brought in from; what is beside them runs whole.
 
     Yields:
@@ -173,13 +173,13 @@ def _layers_alone(hollow: nn.Module, name: str, *, place: str, main: str) -> Ite
     if place not in {DISK, "cpu"} or _in_a_list(name):
         yield name, place
         return
-    found = find_part(hollow, name)
+    found = find_part(on_meta, name)
     if not isinstance(found, nn.Module) or not any(_in_a_list(inner) for inner, _ in found.named_modules(prefix=name)):
         yield name, main
         return
     start = f"{name}." if name else ""
     for child, _ in found.named_children():
-        yield from _layers_alone(hollow, start + child, place=place, main=main)
+        yield from _layers_alone(on_meta, start + child, place=place, main=main)
     for own, _ in (*found.named_parameters(recurse=False), *found.named_buffers(recurse=False)):
         yield start + own, main
 
@@ -200,8 +200,8 @@ def _allowed(settings: Settings, where: torch.device) -> dict[str, int]:
     return {"cpu": cpu}
 
 
-def _nbytes(hollow: PreTrainedModel, precision: torch.dtype) -> int:
-    return sum(each.numel() * _itemsize(each, precision) for each in hollow.parameters())
+def _nbytes(on_meta: PreTrainedModel, precision: torch.dtype) -> int:
+    return sum(each.numel() * _itemsize(each, precision) for each in on_meta.parameters())
 
 
 def _itemsize(parameter: torch.Tensor, precision: torch.dtype) -> int:

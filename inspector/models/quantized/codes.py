@@ -19,7 +19,7 @@ E2M1 = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -3
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class Dequantizer:
     """A weight that is stored as codes, seen as a matrix (out, in), experts below each other."""
 
     rows: Numbers  # what the codes of some rows stand for, (rows, columns) in float32
@@ -27,7 +27,7 @@ class Opened:
     nearest: Callable[[slice, torch.Tensor], torch.Tensor]
 
 
-def open_codes(manifest: Manifest, quantized: Quantized) -> Opened:
+def open_codes(manifest: Manifest, quantized: Quantized) -> Dequantizer:
     """Get ready to read rows of a weight that is stored as codes."""
     stored = read_tensors(manifest, [part.name for part in quantized.parts.values()])
     parts = {role: stored[part.name] for role, part in quantized.parts.items()}
@@ -69,7 +69,7 @@ def unpack(words: torch.Tensor, bits: int, count: int) -> torch.Tensor:
     return (codes & (2**bits - 1)).to(torch.int32)
 
 
-def _even(codes: Numbers, scale: Numbers, zero: Numbers | None, *, lowest: int, highest: int) -> Opened:
+def _even(codes: Numbers, scale: Numbers, zero: Numbers | None, *, lowest: int, highest: int) -> Dequantizer:
     """Codes at even steps: w = scale · (code - zero)."""
 
     def rows(part: slice) -> torch.Tensor:
@@ -82,10 +82,10 @@ def _even(codes: Numbers, scale: Numbers, zero: Numbers | None, *, lowest: int, 
         steps = (numbers / size.where(size != 0, 1.0)).round() + shift
         return (steps.clamp(lowest, highest) - shift) * size
 
-    return Opened(rows, nearest)
+    return Dequantizer(rows, nearest)
 
 
-def _gptq(parts: Parts, quantized: Quantized) -> Opened:
+def _gptq(parts: Parts, quantized: Quantized) -> Dequantizer:
     """A scale and a zero for a group of inputs; codes stand along the inputs."""
     outputs, inputs = quantized.shape
     bits = quantized.options["bits"]
@@ -101,7 +101,7 @@ def _gptq(parts: Parts, quantized: Quantized) -> Opened:
     )
 
 
-def _awq(parts: Parts, quantized: Quantized) -> Opened:
+def _awq(parts: Parts, quantized: Quantized) -> Dequantizer:
     """As GPTQ; codes stand along the outputs, eight in a word, shuffled."""
     outputs, inputs = quantized.shape
     scales, zeros = parts["scale"].float(), _shuffled(parts["zero"])
@@ -122,7 +122,7 @@ def _shuffled(words: torch.Tensor) -> torch.Tensor:
     return codes.view(len(codes), -1, 8)[:, :, AWQ_ORDER].reshape(len(codes), -1)
 
 
-def _packed(parts: Parts, quantized: Quantized) -> Opened:
+def _packed(parts: Parts, quantized: Quantized) -> Dequantizer:
     """A scale, and maybe a zero, for a group of inputs; codes and zeros are signed."""
     outputs, inputs = quantized.shape
     bits = quantized.options["bits"]
@@ -147,7 +147,7 @@ def _groups(parts: Parts, inputs: int, size: int) -> torch.Tensor:
     return parts["order"].long().clamp(max=inputs // size - 1)
 
 
-def _scaled(parts: Parts, quantized: Quantized) -> Opened:
+def _scaled(parts: Parts, quantized: Quantized) -> Dequantizer:
     """A scale, and maybe a zero, for all, a row, a group of a row or a block."""
     *_, height, columns = quantized.shape
     down, tall, across, wide = quantized.options["grid"]
@@ -176,10 +176,10 @@ def _scaled(parts: Parts, quantized: Quantized) -> Opened:
         parts = numbers / size.where(size != 0, 1.0)
         return parts.clamp(-largest, largest).to(codes.dtype).float() * size
 
-    return Opened(even.rows, nearest)
+    return Dequantizer(even.rows, nearest)
 
 
-def _affine(parts: Parts, quantized: Quantized) -> Opened:
+def _affine(parts: Parts, quantized: Quantized) -> Dequantizer:
     """A scale and a bias for a group of inputs; codes stand along the inputs."""
     columns, bits = quantized.shape[-1], quantized.options["bits"]
     words = parts["codes"].view(torch.int32).reshape(-1, parts["codes"].shape[-1])
@@ -194,17 +194,17 @@ def _affine(parts: Parts, quantized: Quantized) -> Opened:
         steps = ((numbers - shift) / size.where(size != 0, 1.0)).round()
         return steps.clamp(0, 2**bits - 1) * size + shift
 
-    return Opened(rows, nearest)
+    return Dequantizer(rows, nearest)
 
 
-def _int8(parts: Parts, quantized: Quantized) -> Opened:
+def _int8(parts: Parts, quantized: Quantized) -> Dequantizer:
     """A row's largest number is code 127 (Dettmers et al. 2022)."""
     del quantized
     scale = parts["scale"].float()[:, None] / 127
     return _even(lambda part: parts["codes"][part].float(), lambda part: scale[part], None, lowest=-127, highest=127)
 
 
-def _bits4(parts: Parts, quantized: Quantized) -> Opened:
+def _bits4(parts: Parts, quantized: Quantized) -> Dequantizer:
     """A table's number times the block's largest (Dettmers et al. 2023), itself a code maybe."""
     columns, block = quantized.shape[1], quantized.options["block"]
     codes, table = parts["codes"].reshape(-1), parts["quant_map"].float()
@@ -230,10 +230,10 @@ def _bits4(parts: Parts, quantized: Quantized) -> Opened:
         size = largest[places(part) // block]
         return nearest_in_table(numbers / size.where(size != 0, 1.0)) * size
 
-    return Opened(rows, nearest)
+    return Dequantizer(rows, nearest)
 
 
-def _float4(parts: Parts, quantized: Quantized) -> Opened:
+def _float4(parts: Parts, quantized: Quantized) -> Dequantizer:
     """A float of 4 bits times its group's scale (OCP Microscaling Formats 1.0; NVIDIA's NVFP4)."""
     group, columns = quantized.options["group"], quantized.shape[-1]
     codes = parts["codes"].contiguous().view(torch.uint8).reshape(-1, columns // 2)
@@ -258,7 +258,7 @@ def _float4(parts: Parts, quantized: Quantized) -> Opened:
         size = sizes(part)
         return nearest_in_table(numbers / size.where(size != 0, 1.0)) * size
 
-    return Opened(rows, nearest)
+    return Dequantizer(rows, nearest)
 
 
 def _rounding(table: torch.Tensor) -> Callable[[torch.Tensor], torch.Tensor]:
@@ -268,7 +268,7 @@ def _rounding(table: torch.Tensor) -> Callable[[torch.Tensor], torch.Tensor]:
     return lambda numbers: ordered[torch.bucketize(numbers.contiguous(), between)]
 
 
-OPENERS: dict[str, Callable[[Parts, Quantized], Opened]] = {
+OPENERS: dict[str, Callable[[Parts, Quantized], Dequantizer]] = {
     "gptq": _gptq,
     "awq": _awq,
     "packed": _packed,

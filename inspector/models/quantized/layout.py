@@ -183,7 +183,7 @@ def refuse_many_numbers(name: str, found: Mapping[str, Quantized], allowed: int)
 
 
 def _dtype(codes: Codes) -> str:
-    """The dtype that the weight had before, where config.json does not say, as far as anybody says."""
+    """The original dtype, if the layout records it and config.json does not."""
     scale = codes.parts.get("scale")
     said = (codes.dtype, scale.dtype if scale else "")
     return next((each for each in said if each in FLOATS), "float32")

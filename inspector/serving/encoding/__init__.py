@@ -1,4 +1,4 @@
-"""Turn values into bytes and back between processes of which one does not trust the other.
+"""Turn values into bytes and back across a trust boundary.
 
 The bytes name no function and no class that is looked up: whoever decodes says which class it
 expects, and every value must be what that class's annotations say. A header in JSON describes the

@@ -33,13 +33,13 @@ from inspector.errors import CLOSING, STOPPED, CancelledError, CheckpointError, 
 from inspector.results.checkpoint import Opened
 from inspector.sandbox import limits
 from inspector.sandbox.compiling import Compiler
-from inspector.serving.engine.carrying import Carrier, Hooks
-from inspector.serving.engine.facts import refuse_lies
 from inspector.serving.engine.jobs import JobBook, LocalJob, keyed_request
+from inspector.serving.engine.manifest_check import check_against_manifest
 from inspector.serving.engine.outside import Outside, find_outside
 from inspector.serving.engine.pool import Pool
 from inspector.serving.engine.process import WorkerProcess
 from inspector.serving.engine.protocol import Ending, Progress, WorkerStatus
+from inspector.serving.engine.shared_store_sync import EngineCallbacks, SharedStoreSync
 from inspector.serving.engine.shares import asker
 from inspector.serving.engine.waiting import PATIENCE_SECONDS, Waiting
 from inspector.serving.engine.wire import (
@@ -102,7 +102,7 @@ class LocalEngine:
         self._book = JobBook()
         self._waiting = Waiting(patience=patience)
         self._compiler = Compiler(settings)
-        self._carrier = Carrier(settings, Hooks(self.open, self._proceed, self._carried))
+        self._carrier = SharedStoreSync(settings, EngineCallbacks(self.open, self._proceed, self._carried))
         self._endings: deque[Ending] = deque(maxlen=ENDINGS)
         self._pool = Pool(self._start, limit=settings.workers, spare=spare)
         self._calm_since = time.monotonic()
@@ -333,11 +333,11 @@ class LocalEngine:
         """What a message means for each job, once nothing in it is known to be false."""
         outcomes = read_outcomes(message, [job.request for job in jobs])
         for job, outcome in zip(jobs, outcomes, strict=True):
-            refuse_lies(outcome, job.request, self._settings)
+            check_against_manifest(outcome, job.request, self._settings)
         return [worker.keep(job, outcome) for job, outcome in zip(jobs, outcomes, strict=True)]
 
     def _show(self, jobs: Sequence[LocalJob], message: Partial) -> None:
-        """Keep a partial answer; one that comes when it has been canceled is nobody's."""
+        """Keep a partial answer; one that comes after the cancellation is dropped."""
         for job in jobs:
             partial = read_partial(message, job.request, number=job.partials + 1)  # outside the lock, as answers are
             with self._lock:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import inspector
 from inspector.errors import InspectorError
-from inspector.serving.engine.facts import know
+from inspector.serving.engine.manifest_check import load_known
 from inspector.serving.engine.wire import OpenRequest, RunRequest
 from inspector.settings import Settings
 from inspector.store.manifests.documents import is_fingerprint
@@ -43,7 +43,7 @@ def find_outside(request: OpenRequest | RunRequest, settings: Settings, *, restr
                 found.add((path.resolve(), path.stat().st_ino))
     else:
         asked = (request.fingerprint, request.parameters.get("other"))
-        checkpoints = (know(each, settings) for each in asked if isinstance(each, str) and is_fingerprint(each))
+        checkpoints = (load_known(each, settings) for each in asked if isinstance(each, str) and is_fingerprint(each))
         files = (file for each in checkpoints if each for file in each.manifest.files)
         found = {(file.path, file.stamp[1]) for file in files if file.stamp}
     return frozenset((path, inode) for path, inode in found if not path.is_relative_to(PACKAGE))

@@ -18,15 +18,15 @@ from inspector.sandbox.disk_usage import kept_nbytes
 from inspector.sandbox.environment import worker_environment
 from inspector.sandbox.limits import Usage, cpu_seconds_of, opening_nbytes, start_error, usage_of
 from inspector.serving.encoding import DecodeError, decode, encode
-from inspector.serving.engine.desk import Desk
 from inspector.serving.engine.forking import fork_servers
 from inspector.serving.engine.jobs import LocalJob
 from inspector.serving.engine.logs import LOG, follow_log
 from inspector.serving.engine.outside import Outside
 from inspector.serving.engine.protocol import Progress
 from inspector.serving.engine.wire import SAID, BatchRequest, OpenRequest, Setup, device_of
+from inspector.serving.engine.worker_folder import WorkerFolder
 from inspector.settings import MB
-from inspector.store.hashing import Ahead
+from inspector.store.hashing import BackgroundHasher
 from inspector.store.manifests.documents import collector_paused
 from inspector.store.reference import ARRIVED, CheckpointRef
 from inspector.store.registry import discard_upload, is_unpacked
@@ -72,7 +72,7 @@ class WorkerProcess:
         self.device = ""  # likewise
         self.spent = False  # True: it was ended because it unpacked an archive
         self._settings = setup.settings
-        self._ahead: Ahead | None = None  # has hashed what is being opened
+        self._ahead: BackgroundHasher | None = None  # has hashed what is being opened
         self._cpu_before = 0.0  # processor seconds at its last request's start
         self._on_message, self._on_end = on_message, on_end
         self._sending = threading.Lock()
@@ -82,11 +82,11 @@ class WorkerProcess:
         self._process = fork_servers.fork(environment, setup.functions.modules, when)
         self._connection = self._process.connection
         self._setup = setup
-        self._desk = Desk(setup.settings)
+        self._folder = WorkerFolder(setup.settings)
         self._thread = threading.Thread(target=self._follow, name="worker", daemon=True)
         self._thread.start()
         paths = tuple(sorted(path for path, _ in outside))
-        self.send(encode(replace(setup, network=network, settings=self._desk.settings, outside=paths)))
+        self.send(encode(replace(setup, network=network, settings=self._folder.settings, outside=paths)))
 
     @property
     def pid(self) -> int:
@@ -107,7 +107,7 @@ class WorkerProcess:
     def give(self, jobs: tuple[LocalJob, ...]) -> None:
         """Send the jobs that were taken, once the worker has all that they need."""
         for job in jobs:
-            self._desk.prepare(job.request)
+            self._folder.prepare(job.request)
         self.send(encode(BatchRequest(tuple(job.message for job in jobs))))
         request = jobs[0].request
         if isinstance(request, OpenRequest):
@@ -126,7 +126,7 @@ class WorkerProcess:
             The outcome, or the error that took its place.
         """
         if not isinstance(job.request, OpenRequest):
-            self._desk.collect()
+            self._folder.collect()
             return outcome
         reference = job.request.reference
         try:
@@ -146,7 +146,7 @@ class WorkerProcess:
         return find(self._setup.functions.receive)(
             told,
             reference,
-            own=self._desk.own,
+            own=self._folder.own,
             settings=self._settings,
             restrict_paths=self._setup.restrict_paths,
             progress=lambda fraction, text: job.report(Progress(fraction, text)),
@@ -173,7 +173,7 @@ class WorkerProcess:
 
     def keeps_too_much(self) -> bool:
         """Whether its folder holds more than it may; takes a moment where there are many files."""
-        return kept_nbytes(self._desk.own, self.pid) > self._settings.worker_disk_nbytes
+        return kept_nbytes(self._folder.own, self.pid) > self._settings.worker_disk_nbytes
 
     def usage(self) -> Usage:
         """What the process uses now; nothing once it is gone."""
@@ -183,13 +183,13 @@ class WorkerProcess:
         try:
             self._process.begin()
         except OSError as error:
-            self._desk.close()
+            self._folder.close()
             self._on_end(self, start_error(error), None)
         else:
             log = follow_log(self._process.log, "worker", self.pid)
             fault, exit_code = self._read(), self._wait()
             try:
-                self._desk.close()
+                self._folder.close()
             finally:  # whatever it left there: those who asked it are told
                 self._on_end(self, fault, exit_code)
             log.join()

@@ -21,7 +21,7 @@ from inspector.progress import Progress
 from inspector.results.checkpoint import Opened
 from inspector.settings import Settings
 from inspector.store.files import below, put_folder, workspace
-from inspector.store.hashing import Ahead, Identity, fingerprint_of, identify
+from inspector.store.hashing import BackgroundHasher, Identity, fingerprint_of, identify
 from inspector.store.keeping.marks import Told, read_told
 from inspector.store.keeping.quota import make_room
 from inspector.store.manifests.documents import (
@@ -48,11 +48,11 @@ DAMAGED = "The worker staged other files than those it had to open, so they were
 OTHER = "The files from the shared store are not the upload that was requested: delete the upload, and upload it again."
 
 
-def look_ahead(reference: CheckpointRef, *, settings: Settings, restrict_paths: bool) -> Ahead | None:
+def look_ahead(reference: CheckpointRef, *, settings: Settings, restrict_paths: bool) -> BackgroundHasher | None:
     """Hash what a worker is about to open where it lies, while it reads the headers; None: it lies elsewhere."""
     if reference.kind not in ("demo", "path"):
         return None
-    return Ahead(
+    return BackgroundHasher(
         lambda: {
             name: path
             for source in _sources(reference, settings, restrict_paths=restrict_paths)
@@ -69,7 +69,7 @@ def receive(
     settings: Settings,
     restrict_paths: bool,
     progress: Progress,
-    ahead: Ahead | None = None,
+    ahead: BackgroundHasher | None = None,
 ) -> Opened:
     """Check what a worker staged, and put it into the store.
 
@@ -122,7 +122,7 @@ def _received(
     settings: Settings,
     restrict_paths: bool,
     progress: Progress,
-    ahead: Ahead | None,
+    ahead: BackgroundHasher | None,
 ) -> Manifest:
     if not is_fingerprint(fingerprint):
         raise DamagedError("fingerprint")

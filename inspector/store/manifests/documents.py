@@ -67,7 +67,7 @@ def copy_file(path: Path, target: Path, *, limit: int) -> None:
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Let the collector of cycles rest while values are read of which none is garbage.
+    """Pause garbage collection while values are read of which none is garbage.
 
     It would look at each of a hundred thousand tensors again and again: half of the time.
     """

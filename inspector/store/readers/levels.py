@@ -18,14 +18,14 @@ VOCABULARY = "vocab_size"  # which a part has that reads tokens
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class ConfigSetting:
     """The value of a setting, and where it stands."""
 
     value: Any  # None: no level has one
     level: str = ""  # "" is the top; "thinker_config.text_config"
 
 
-def read_setting(config: object, *keys: str) -> Setting:
+def read_setting(config: object, *keys: str) -> ConfigSetting:
     """Read a setting of what reads the text: its own part's value, or else what stands above it.
 
     Args:
@@ -35,8 +35,8 @@ def read_setting(config: object, *keys: str) -> Setting:
     for level, part in reversed(list(text_levels(config))):
         for key in keys:
             if (value := _said(part, key)) is not None:
-                return Setting(value, level)
-    return Setting(None)
+                return ConfigSetting(value, level)
+    return ConfigSetting(None)
 
 
 def text_levels(config: object) -> Iterator[tuple[str, Any]]:

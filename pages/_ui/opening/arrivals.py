@@ -17,10 +17,10 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from inspector.errors import CheckpointError, InspectorError
 from inspector.results.checkpoint import Opened
-from inspector.serving.bodies import Receipt
+from inspector.serving.bodies import ReceivedUpload
 from inspector.serving.engine.protocol import Job
 from inspector.serving.storing.arriving import Received
-from inspector.serving.uploads import LEDGER, browser_of
+from inspector.serving.uploads import PENDING, browser_of
 from inspector.settings import settings
 from inspector.store import registry
 from inspector.store.disk import disk_sentence
@@ -113,9 +113,9 @@ def take(place: Place, files: Sequence[UploadedFile], *, kind: str) -> None:
     _queue(place).append(Arrival([(file.name, _content(file, context)) for file in files], kind))
     if context is None:
         return
-    LEDGER.end(context.session_id, [file.file_id for file in files])
+    PENDING.end(context.session_id, [file.file_id for file in files])
     if browser := browser_of(st.context.cookies):
-        LEDGER.hold(browser, context.session_id, st.session_state[QUEUES])
+        PENDING.hold(browser, context.session_id, st.session_state[QUEUES])
     if isinstance(context.uploaded_file_mgr, MemoryUploadedFileManager):
         for file in files:  # Streamlit would keep it until the session ends
             context.uploaded_file_mgr.remove_file(context.session_id, file.file_id)
@@ -124,7 +124,7 @@ def take(place: Place, files: Sequence[UploadedFile], *, kind: str) -> None:
 def _content(file: UploadedFile, context: ScriptRunContext | None) -> Received | bytes:
     """What arrived, by the receipt that Streamlit keeps for it; without one, the bytes."""
     records = context.uploaded_file_mgr.get_files(context.session_id, [file.file_id]) if context else []
-    receipts = (each.data.received for each in records if isinstance(each.data, Receipt))
+    receipts = (each.data.received for each in records if isinstance(each.data, ReceivedUpload))
     return next((each for each in receipts if isinstance(each, Received)), None) or file.getvalue()
 
 
@@ -158,18 +158,18 @@ def recall() -> None:
     state, context = st.session_state, get_script_run_ctx()
     if context is None:
         return
-    LEDGER.go_on(context.session_id)
+    PENDING.go_on(context.session_id)
     browser = browser_of(st.context.cookies)
     if RECALLED in state or browser is None:
         return
     state[RECALLED] = True
-    left = LEDGER.claim(browser)
+    left = PENDING.claim(browser)
     for queues in left.waiting:
         for place, queue in queues.items():
             _queue(place).extend(queue)
             queue.clear()  # should its session come back, it opens nothing twice
     if any(state.get(QUEUES, {}).values()):
-        LEDGER.hold(browser, context.session_id, state[QUEUES])
+        PENDING.hold(browser, context.session_id, state[QUEUES])
     if left.interrupted:
         state[_refusal("sidebar")] = INTERRUPTED
 
@@ -198,7 +198,7 @@ def _drop(arrival: Arrival, queue: list[Arrival]) -> None:
     arrival.release()
     context = get_script_run_ctx()
     if context and not any(st.session_state[QUEUES].values()):
-        LEDGER.let_go(context.session_id)
+        PENDING.let_go(context.session_id)
 
 
 def _sentence(error: InspectorError | OSError) -> str:

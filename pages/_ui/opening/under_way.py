@@ -19,12 +19,12 @@ from inspector.analyses.overview.request import OverviewRequest
 from inspector.analyses.overview.words import in_short
 from inspector.errors import InspectorError
 from inspector.results.checkpoint import Opened
-from inspector.serving.bodies import Receipt
+from inspector.serving.bodies import ReceivedUpload
 from inspector.serving.engine.protocol import Job
-from inspector.serving.reports import TICK
+from inspector.serving.fragment_reruns import TICK
 from inspector.serving.storing import arriving
 from inspector.serving.storing.arriving import Arriving, Received
-from inspector.serving.uploads import LEDGER
+from inspector.serving.uploads import PENDING
 from inspector.settings import settings
 from inspector.store import registry
 from inspector.store.reference import OUTLINE, CheckpointRef
@@ -101,7 +101,7 @@ def draw() -> None:
     checkpoint = preview.opened() if preview else None
     if not preview or not checkpoint:
         return
-    overview = session.peek(OverviewRequest(), of=checkpoint)
+    overview = session.ask_if_ready(OverviewRequest(), of=checkpoint)
     if overview:
         st.markdown(literal(in_short(overview)))
     now: Opened | None = st.session_state.get("opened")
@@ -122,12 +122,12 @@ def _files() -> dict[str, bytes | Received | Arriving]:
     context = get_script_run_ctx()
     if context is None:
         return {}
-    under_way = LEDGER.under_way(context.session_id)
+    under_way = PENDING.under_way(context.session_id)
     files: dict[str, bytes | Received | Arriving] = {
         file.name: file for file in under_way.values() if isinstance(file, Arriving)
     }
     for record in context.uploaded_file_mgr.get_files(context.session_id, list(under_way)):
-        received = record.data.received if isinstance(record.data, Receipt) else record.data
+        received = record.data.received if isinstance(record.data, ReceivedUpload) else record.data
         if isinstance(received, bytes | Received):
             files[record.name] = received
     return files

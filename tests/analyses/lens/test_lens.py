@@ -17,7 +17,7 @@ from inspector.errors import NotInCheckpointError, RequestError
 from inspector.models import running
 from inspector.models.loading import load
 from inspector.models.reading.frames import by_layer, with_tokens
-from inspector.models.reading.setting import prepare
+from inspector.models.reading.lens_run import prepare
 from tests.conftest import silent
 from tests.families import random_model
 from tests.sentences import SURROGATE

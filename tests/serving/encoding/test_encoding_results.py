@@ -14,7 +14,7 @@ from inspector.catalog import CATALOG
 from inspector.errors import InspectorError
 from inspector.models.checkpoint import Checkpoint
 from inspector.serving.encoding import decode, encode
-from inspector.serving.engine.facts import Known, lies
+from inspector.serving.engine.manifest_check import Known, lies
 from inspector.serving.engine.wire import RunRequest, result_class
 from inspector.settings import read_settings
 from inspector.store.opening import open_checkpoint

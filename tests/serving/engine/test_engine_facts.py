@@ -23,8 +23,16 @@ from inspector.analyses.sharing.result import SharedMember
 from inspector.analyses.snapshots.result import Vitals
 from inspector.catalog import CATALOG
 from inspector.errors import WorkerError
-from inspector.serving.engine.facts import COLUMNS, FIELDS, OBJECTS, Known, know, lies, refuse_lies
 from inspector.serving.engine.local import LocalEngine
+from inspector.serving.engine.manifest_check import (
+    COLUMNS,
+    FIELDS,
+    OBJECTS,
+    Known,
+    check_against_manifest,
+    lies,
+    load_known,
+)
 from inspector.serving.engine.wire import RunRequest, WorkerFunctions
 from inspector.settings import Settings, read_settings
 from inspector.store.manifests.columns import TensorInfo, Tensors
@@ -214,14 +222,14 @@ def test_the_second_checkpoint_of_a_question_is_looked_up(settings: Settings) ->
     assert rows[0] != rows[1]
     for first, second, most in ((*opened, rows[1]), (*reversed(opened), rows[0])):
         asked = RunRequest(first.fingerprint, "", {"other": second.fingerprint})
-        refuse_lies(replace(MASK, predictions=ids(most - 1, column="other_token_id")), asked, settings)
+        check_against_manifest(replace(MASK, predictions=ids(most - 1, column="other_token_id")), asked, settings)
         with pytest.raises(WorkerError, match=r"contradicts the headers .*\(Mask\.predictions\.other_token_id\)"):
-            refuse_lies(replace(MASK, predictions=ids(most, column="other_token_id")), asked, settings)
+            check_against_manifest(replace(MASK, predictions=ids(most, column="other_token_id")), asked, settings)
 
 
 def test_nothing_is_known_of_what_was_deleted(settings: Settings) -> None:
-    assert know(ALL[0], settings) is None
-    refuse_lies(replace(OVERVIEW, layers=3), RunRequest(ALL[0], "", {}), settings)
+    assert load_known(ALL[0], settings) is None
+    check_against_manifest(replace(OVERVIEW, layers=3), RunRequest(ALL[0], "", {}), settings)
 
 
 def test_without_a_count_of_layers_none_is_too_many():

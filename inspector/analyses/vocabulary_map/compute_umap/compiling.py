@@ -16,7 +16,7 @@ import torch
 from inspector.analyses.vocabulary_map.compute_cells import nearest_by_cells
 from inspector.analyses.vocabulary_map.compute_neighbors import SMALL_ROWS, nearest_of_all
 from inspector.analyses.vocabulary_map.compute_umap.layout import fuzzy_graph, lay_out
-from inspector.progress import untold
+from inspector.progress import no_progress
 from inspector.store.files import NEW, remove_folder
 from inspector.store.keeping.compiled import OWN, put_compiled
 
@@ -39,11 +39,13 @@ def main() -> None:
 def run_loops(home: Path) -> None:
     """Make a small map in the ways that need compiled loops."""
     rows = torch.rand(SMALL_ROWS + 1, 3, generator=torch.Generator().manual_seed(0))
-    nearest_of_all(rows, NEIGHBORS, metric="euclidean", home=home, progress=untold)
+    nearest_of_all(rows, NEIGHBORS, metric="euclidean", home=home, progress=no_progress)
     few = rows[:1_000]
-    found, far = nearest_by_cells(few, NEIGHBORS, metric="euclidean", home=home, recall=lambda _: 1.0, progress=untold)
+    found, far = nearest_by_cells(
+        few, NEIGHBORS, metric="euclidean", home=home, recall=lambda _: 1.0, progress=no_progress
+    )
     graph = fuzzy_graph(found.numpy(), far.numpy())
-    lay_out(graph, few[:, :2].numpy(), seed=0, home=home, progress=untold)
+    lay_out(graph, few[:, :2].numpy(), seed=0, home=home, progress=no_progress)
 
 
 if __name__ == "__main__":

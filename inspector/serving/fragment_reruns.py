@@ -28,7 +28,7 @@ TRIGGERS = {"trigger_value", "string_trigger_value", "json_trigger_value", "chat
 CALM_SECONDS = 0.5
 
 
-class Reports:
+class FragmentRerunFilter:
     """One connection of a browser; `clock` tells the seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

@@ -52,7 +52,7 @@ NOT_SIGNED_IN = Refusal(401, "You are not signed in: open the first page and sig
 NOT_THROUGH_PROXY = Refusal(401, "You are not signed in: open this server by the address of its sign-in page.")
 
 
-class Door:
+class AccessControl:
     """Refuse what should not reach the pages' server.
 
     Args:

@@ -35,7 +35,7 @@ NOT_SHARED = "The upload is only on this server so far, and not yet in the share
 
 
 @dataclass(frozen=True, slots=True)
-class Hooks:
+class EngineCallbacks:
     """Functions of the engine that its carrier calls."""
 
     open: Callable[[CheckpointRef], LocalJob]
@@ -43,10 +43,10 @@ class Hooks:
     settle: Callable[[LocalJob, Any, int], None]  # with an outcome and its size
 
 
-class Carrier:
+class SharedStoreSync:
     """Fetches missing uploads and publishes new ones; idle without a shared store."""
 
-    def __init__(self, settings: Settings, hooks: Hooks) -> None:
+    def __init__(self, settings: Settings, hooks: EngineCallbacks) -> None:
         self._settings = settings
         self._hooks = hooks
         self._under_way: set[LocalJob] = set()

@@ -28,7 +28,7 @@ STATES = 3  # dimensions of hidden states: batch, positions, width
 
 
 @dataclass(slots=True)
-class Setting:
+class LensRun:
     """One text in one model, run once."""
 
     loaded: Loaded
@@ -141,9 +141,9 @@ def prepare(
     decoder_text: str,
     device: Device,
     dtype: Dtype,
-    follow: Callable[[Setting, Sequence[torch.Tensor], int], None] | None = None,
+    follow: Callable[[LensRun, Sequence[torch.Tensor], int], None] | None = None,
     by_blocks_from: int = LARGE_LOGITS,
-) -> Setting:
+) -> LensRun:
     """Run a text through a checkpoint, and find what its hidden states can be compared with.
 
     Args:
@@ -184,7 +184,7 @@ def prepare(
     scorer, left_out = build_scorer(loaded, ladder, output)
     if not scorer.rungs:
         raise NotInCheckpointError(" ".join([*left_out, *_warnings(checkpoint, scorer)]))
-    setting = Setting(
+    setting = LensRun(
         loaded=loaded,
         scorer=scorer,
         tokens=shown,
@@ -221,7 +221,7 @@ def prepare(
     return setting
 
 
-def _cache_note(setting: Setting, ids: torch.Tensor, decoder_ids: torch.Tensor | None) -> tuple[str, ...]:
+def _cache_note(setting: LensRun, ids: torch.Tensor, decoder_ids: torch.Tensor | None) -> tuple[str, ...]:
     """Say so where a class of two stacks gives other logits with its cache, as FSMT's drops its causal mask then."""
     loaded, logits = setting.loaded, setting.run.logits
     if decoder_ids is None or logits is None or loaded.stream is not None:
@@ -238,7 +238,7 @@ def _cache_note(setting: Setting, ids: torch.Tensor, decoder_ids: torch.Tensor |
     )
 
 
-def _read_streams(checkpoint: Checkpoint, setting: Setting, tail: Tail, run_base: Callable[[], Forward]) -> Forward:
+def _read_streams(checkpoint: Checkpoint, setting: LensRun, tail: Tail, run_base: Callable[[], Forward]) -> Forward:
     """Make one vector a position of states that are several, as the model's own last steps do, where they are found."""
     states = tail.read(setting.run.hidden_states, run_base)
     if states is not None:

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
-from inspector.serving.reports import Reports
+from inspector.serving.fragment_reruns import FragmentRerunFilter
 
 REQUESTS = {"rerun_script", "stop_script", "file_urls_request", "app_heartbeat"}
 OPERATIONS = {"deferred_file", "dataframe_chunk"}  # downloads, and tables that load as they scroll
@@ -23,7 +23,7 @@ SCRIPT = "app.py"  # in place of its path
 SMALL = 300  # bytes of a message; those that say how a run ends have fewer
 
 
-class Talk:
+class WebsocketFilter:
     """Let through what the pages need, and nothing that tells about this machine.
 
     Args:
@@ -40,7 +40,7 @@ class Talk:
         if scope["type"] != "websocket":
             await self._app(scope, receive, send)
             return
-        reports = Reports()
+        reports = FragmentRerunFilter()
 
         async def receive_wanted() -> Message:
             while True:
@@ -82,7 +82,7 @@ def is_wanted(message: Message) -> bool:
     return kind in REQUESTS
 
 
-def discreet(data: bytes, reports: Reports) -> bytes:
+def discreet(data: bytes, reports: FragmentRerunFilter) -> bytes:
     """A message of the server without what it says of this machine; `reports` hears of its runs."""
     message = ForwardMsg()
     message.ParseFromString(data)

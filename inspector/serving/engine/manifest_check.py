@@ -85,7 +85,7 @@ def _numbers(value: Any, key: str = "") -> Iterator[tuple[str, int]]:
             yield from _numbers(inner, key)
 
 
-def refuse_lies(outcome: Any, request: OpenRequest | RunRequest, settings: Settings) -> None:
+def check_against_manifest(outcome: Any, request: OpenRequest | RunRequest, settings: Settings) -> None:
     """Believe no answer that contradicts what is known of its checkpoint.
 
     Raises:
@@ -93,11 +93,11 @@ def refuse_lies(outcome: Any, request: OpenRequest | RunRequest, settings: Setti
     """
     if isinstance(request, OpenRequest) or not dataclasses.is_dataclass(outcome):
         return
-    known = know(request.fingerprint, settings)
+    known = load_known(request.fingerprint, settings)
     if known is None:  # it has just been deleted
         return
     compared = request.parameters.get("other")
-    other = know(compared, settings) if isinstance(compared, str) else None
+    other = load_known(compared, settings) if isinstance(compared, str) else None
     for place in lies(outcome, known, other):
         raise WorkerError(
             f"The worker's answer contradicts the headers of the checkpoint ({place}), so the worker was ended. "
@@ -105,7 +105,7 @@ def refuse_lies(outcome: Any, request: OpenRequest | RunRequest, settings: Setti
         )
 
 
-def know(fingerprint: str, settings: Settings) -> Known | None:
+def load_known(fingerprint: str, settings: Settings) -> Known | None:
     """What is known of a checkpoint; None: it is no longer in the store."""
     stamps = []
     for kind in (UPLOADS, OPENED):

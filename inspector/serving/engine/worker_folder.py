@@ -32,7 +32,7 @@ from inspector.store.registry import INCOMINGS, TEMPORARY, WORKERS
 Signature = tuple[int, ...]  # tells an entry from a later one of the same name
 
 
-class Desk:
+class WorkerFolder:
     """A folder in the store for one worker; it goes with the worker. Any thread may call its methods.
 
     Args:

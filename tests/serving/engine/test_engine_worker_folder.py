@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from inspector.sandbox.disk_usage import kept_nbytes
-from inspector.serving.engine.desk import Desk
 from inspector.serving.engine.local import LocalEngine
 from inspector.serving.engine.wire import OpenRequest, RunRequest
+from inspector.serving.engine.worker_folder import WorkerFolder
 from inspector.settings import read_settings
 from inspector.store.hashing import HASHES
 from inspector.store.keeping.arrays import ArrayCache
@@ -44,7 +44,7 @@ def two(settings, tmp_path) -> tuple[str, str]:
 
 @pytest.fixture
 def desk(settings):
-    made = Desk(settings)
+    made = WorkerFolder(settings)
     yield made
     made.close()
 
@@ -119,7 +119,7 @@ def test_a_new_name_is_given_with_the_next_request(settings, two, desk):
 def test_what_a_worker_was_given_counts_as_used_until_it_ends_and_once(settings, two):
     entry = settings.home / "checkpoints" / two[0]
     before = account(settings).used_nbytes
-    desk = Desk(settings)
+    desk = WorkerFolder(settings)
     desk.prepare(ask(two[0]))
     os.utime(entry / ".lock", (1, 1))
     os.utime(entry / "manifest.json", (1, 1))
@@ -145,7 +145,7 @@ def test_results_reach_later_workers_of_the_same_checkpoint_alone(settings, two,
     assert {path.suffix for path in kept.iterdir()} == {".arrays", ".json"}
     assert not any(path.is_symlink() for path in kept.iterdir())
     assert not results_folder(yours, settings=settings).exists()
-    later = Desk(settings)
+    later = WorkerFolder(settings)
     later.prepare(ask(mine))
     again = ArrayCache(results_folder(mine, settings=later.settings)).get(key)
     later.close()
@@ -257,7 +257,7 @@ def make_deep(folder: Path, depth: int) -> None:
 
 
 def test_folders_in_folders_stop_neither_the_count_nor_the_end(settings, two):
-    desk = Desk(settings)
+    desk = WorkerFolder(settings)
     make_deep(desk.own, 5_000)
     assert account(settings).used_nbytes > 0
     desk.close()
@@ -294,7 +294,7 @@ NO_CAPABILITIES = (
 
 def test_a_worker_that_ends_while_it_is_given_something_holds_nothing(settings, two):
     entry = settings.home / "checkpoints" / two[0]
-    desk = Desk(settings)
+    desk = WorkerFolder(settings)
     desk.prepare(ask(two[0]))
     desk.close()
     desk.prepare(ask(two[0]))
