@@ -28,7 +28,8 @@ from tests.store.store_builders import opened, small_checkpoint, upload_of
 
 ROOT = Path(__file__).parents[2]
 WORDS = {"FINGERPRINT": "[0-9a-f]{64}", "DIGEST": "[0-9a-f]{64}", "ID": "[0-9a-f]{32}", "NAME": r"[\w.%-]+", "…": ".+"}
-MADE_ELSEWHERE = {"workers/ID/own/…", "workers/ID/given/…", "compiled/…"}  # tests/serving/engine/test_engine_worker_folder.py
+# tests/serving/engine/test_engine_worker_folder.py
+MADE_ELSEWHERE = {"workers/ID/own/…", "workers/ID/given/…", "compiled/…"}
 CARRYING = shared.Carrying(progress=silent, stopped=lambda: False)
 
 
