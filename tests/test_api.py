@@ -21,6 +21,7 @@ import torch
 from tqdm import tqdm
 
 import inspector as ci
+from inspector import browser
 from inspector.api import Checkpoint
 from inspector.catalog import CATALOG, request_of
 from inspector.demo import DEMOS
@@ -103,9 +104,26 @@ def test_a_result_is_json_a_table_a_figure_and_html(demo):
     assert "plotly" in html
 
 
-def test_plotly_is_written_once(demo):
-    demo.lens(TEXT, k=3)._repr_html_()
-    assert len(demo.predict(TEXT)._repr_html_()) < 1_000_000
+@pytest.mark.parametrize("amd", [False, True])
+def test_a_cell_that_is_exported_alone_draws_its_figures(demo, tmp_path, amd):
+    """Whatever was shown before in the process; with require.js on the page, too, as in exported notebooks."""
+    demo.sharing()._repr_html_()
+    answer = demo.lens(TEXT, k=3)
+    define = "<script>window.define = () => null; define.amd = {}</script>" if amd else ""
+    page = tmp_path / "cell.html"
+    page.write_text(f"<!DOCTYPE html><meta charset=utf-8>{define}{answer._repr_html_()}", "utf-8")
+    drawn = "document.querySelectorAll('.plotly-graph-div .main-svg').length >= 2"
+
+    async def look() -> str:
+        async with browser.Chromium() as chromium:
+            tab = await chromium.tab()
+            await tab.offline()
+            await tab.go(page.as_uri())
+            await tab.until(drawn)
+            return await tab.value("document.querySelector('.gtitle').textContent")
+
+    assert "Top tokens of demo-bert" in browser.run(look())
+    assert len(page.read_bytes()) < 3_000_000
 
 
 @pytest.mark.parametrize("verb", ["plausibility", "contrast", "ladder", "project"])

@@ -63,9 +63,14 @@ def _figure(draw: Callable[[Theme], go.Figure]) -> dict[str, Any]:
     if layout.get("width"):
         size += f";width:{layout['width']}px"
     text = json.dumps(figure, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return {"size": size, "json": Markup(in_script(text))}
+
+
+def in_script(text: str) -> str:
+    """JSON that cannot end the script that it is in."""
     for mark in "<>&\u2028\u2029":
         text = text.replace(mark, f"\\u{ord(mark):04x}")
-    return {"size": size, "json": Markup(text)}
+    return text
 
 
 def _number_column(column: Any) -> bool:
