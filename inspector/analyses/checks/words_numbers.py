@@ -108,7 +108,7 @@ def some_constant(matrices: int) -> tuple[str, ...]:
 def zeros(count: int, first: str) -> str:
     """Some matrices are all zeros."""
     matrices = plural(count, "weight matrix is", "weight matrices are")
-    return f"{matrices} all zeros {such_as(count, first)}: whatever passes through is lost."
+    return f"{matrices} all zeros {such_as(count, first)}: the product with any input is zero."
 
 
 def zero_scales(count: int, read: int, numbers: int, weight: str, *, biased: bool) -> str:
