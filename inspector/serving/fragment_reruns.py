@@ -38,7 +38,8 @@ class FragmentRerunFilter:
         self._since = 0.0  # when it was first seen while nothing ran
         self._page = ""  # hash of the page that the last message was about
         self._left: str | None = None  # the page that a person left, until the browser reports from another
-        self._asked = self._runs = False  # whether a run that is no report's waits, or goes on
+        self._asked: str | None = None  # the fragment whose run waits for a person ("": all of them), if one does
+        self._runs = False  # whether a run that is no report's goes on
         self._fragments: set[str] = set()  # that report
 
     def heard(self, message: Message) -> Message | None:
@@ -53,14 +54,15 @@ class FragmentRerunFilter:
         ticks = len(others) < len(rerun.widget_states.widgets)
         if rerun.is_auto_rerun or (ticks and not self._does_more(others)):
             return self._report(request, message)
-        self._asked, self._changed = True, frozenset()
+        if ticks:
+            rerun.ClearField("fragment_id")  # it tells of more than its fragment
+        self._asked, self._changed = rerun.fragment_id, frozenset()
         self._fragments.discard(rerun.fragment_id)  # its next run is a person's
         self._held = {name: widget.SerializeToString() for name, widget in others.items() if not _is_trigger(widget)}
         if not ticks:
             self._left = self._page if rerun.page_script_hash != self._page else None
             self._page = rerun.page_script_hash
             return message
-        rerun.ClearField("fragment_id")  # it tells of more than its fragment
         if rerun.page_script_hash == self._left:
             rerun.page_script_hash = self._page
         return {**message, "bytes": request.SerializeToString()}
@@ -71,7 +73,9 @@ class FragmentRerunFilter:
         if fragments and self._fragments.issuperset(fragments):
             return
         if kind == "new_session":
-            self._asked, self._runs = False, True
+            self._runs = True
+            if not fragments or self._asked in fragments:
+                self._asked = None
         elif kind == "script_finished":
             self._runs = False
 
@@ -89,13 +93,13 @@ class FragmentRerunFilter:
             return True
         changed = frozenset((name, data) for name, data in told.items() if self._held.get(name, data) != data)
         now = self._clock()
-        if changed != self._changed or self._asked or self._runs:
+        if changed != self._changed or self._asked is not None or self._runs:
             self._changed, self._since = changed, now
         return bool(changed) and now - self._since >= CALM_SECONDS
 
     def _report(self, request: BackMsg, message: Message) -> Message | None:
         rerun = request.rerun_script
-        if self._asked or self._runs or rerun.page_script_hash == self._left:
+        if self._asked is not None or self._runs or rerun.page_script_hash == self._left:
             return None
         self._fragments.add(rerun.fragment_id)
         self._page, self._left = rerun.page_script_hash, None

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
-from weakref import WeakKeyDictionary, WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
 import streamlit as st
 from streamlit.cli_util import open_browser
 from streamlit.runtime.pages_manager import PagesManager
 from streamlit.runtime.scriptrunner.script_runner import ScriptRunner
+from streamlit.runtime.scriptrunner_utils.script_requests import ScriptRequests, ScriptRequestType
 from streamlit.web.server.server_util import get_display_address, get_url
 
 TURN_SECONDS = 5.0  # that a run waits for a stopped one, which ends as soon as it draws something
@@ -40,22 +40,36 @@ def take_turns() -> None:
     """Begin a session's run when the one before it has ended.
 
     A click while a page is drawn, or a reload, stops that run and starts the next one in another thread. In Streamlit
-    1.67 the next one does not wait, and both change the session's state: the first may then end with an error.
+    1.67 the next one does not wait, and both change the session's state: the first may then end with an error. A run
+    that is stopped while it waits leaves its clicks to the next.
     """
     start, run = ScriptRunner.start, ScriptRunner._run_script_thread
-    latest: WeakValueDictionary[str, threading.Thread] = WeakValueDictionary()  # by session
-    before: WeakKeyDictionary[ScriptRunner, threading.Thread | None] = WeakKeyDictionary()
+    latest: WeakValueDictionary[str, ScriptRunner] = WeakValueDictionary()  # by session
+    before: WeakKeyDictionary[ScriptRunner, ScriptRunner | None] = WeakKeyDictionary()
+    begun: WeakSet[ScriptRunner] = WeakSet()
 
     def start_next(runner: ScriptRunner) -> None:
         before[runner] = latest.get(runner._session_id)
         start(runner)
-        if runner._script_thread is not None:
-            latest[runner._session_id] = runner._script_thread
+        latest[runner._session_id] = runner
 
     def run_in_turn(runner: ScriptRunner) -> None:
-        if (thread := before[runner]) is not None:
-            thread.join(TURN_SECONDS)
+        previous = before.pop(runner)
+        if previous is not None and previous._script_thread is not None:
+            previous._script_thread.join(TURN_SECONDS)
+            if previous not in begun:
+                _take_over(runner._requests, previous._requests)
+        if runner._requests._state is ScriptRequestType.RERUN:
+            begun.add(runner)
         run(runner)
 
     ScriptRunner.start = start_next  # pyright: ignore[reportAttributeAccessIssue]
     ScriptRunner._run_script_thread = run_in_turn  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def _take_over(requests: ScriptRequests, stopped: ScriptRequests) -> None:
+    """Make one request of what waits and of what never began, as Streamlit does of two that wait."""
+    with requests._lock:
+        if requests._state is ScriptRequestType.RERUN:
+            latest, requests._rerun_data = requests._rerun_data, stopped._rerun_data
+            requests._request_rerun_locked(latest)
