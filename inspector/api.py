@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from weakref import finalize
 
 from inspector.catalog import CATALOG, Analysis, answer, request_of
-from inspector.errors import InspectorError, NotInCheckpointError, RequestError
+from inspector.errors import InspectorError, NotInCheckpointError, NoTokenizerError, RequestError
 from inspector.progress import Progress
 from inspector.questions import Questions
 from inspector.request import Request, defaults, options
@@ -55,6 +55,7 @@ ADAPTED = (
     "model.get_base_model() for the model below."
 )
 PARALLEL = "{kind} is a wrapper for training on several devices: wrap the model in it, which is its .module."
+NO_TOKENIZER = "{name} was wrapped without a tokenizer, so it reads no text: pass tokenizer= to inspector.wrap()."
 BAR = "{desc} {bar}"  # as tqdm fills it
 NO_FIGURE = "{verb} has no figure: to_frame() returns its table."
 
@@ -297,7 +298,12 @@ class WrappedModel(Checkpoint):
         """Run one analysis on the model as it was; a warning says so where its weights have changed since."""
         if _state_of(self._model) != self._state:
             warnings.warn(CHANGED.format(name=self.name), stacklevel=3)
-        return super().ask(verb, **parameters)
+        try:
+            return super().ask(verb, **parameters)
+        except NoTokenizerError as error:
+            if self._tokenizer is not None:
+                raise
+            raise NoTokenizerError(NO_TOKENIZER.format(name=self.name)) from error
 
     def _saved(self) -> tuple[Opened, Callable[..., Any], Callable[[], Any]]:
         """What was saved: its facts, what asks about it, and what removes it."""

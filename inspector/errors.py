@@ -34,6 +34,10 @@ class NotInCheckpointError(InspectorError):
     """The analysis needs weights or a tokenizer that this checkpoint does not contain."""
 
 
+class NoTokenizerError(NotInCheckpointError):
+    """The checkpoint brings no tokenizer, and the analysis needs one."""
+
+
 class RequestError(InspectorError):
     """The parameters of a request do not fit the checkpoint, such as a text that is too long."""
 

@@ -364,6 +364,12 @@ def test_a_live_model_reads_by_the_tokenizer_that_comes_with_it(demo):
     pd.testing.assert_frame_equal(mine.to_frame(), theirs.to_frame(), rtol=1e-4)
 
 
+def test_a_model_that_was_wrapped_without_a_tokenizer_is_given_one_by_wrap(home):
+    wrapped = ci.wrap(random_model("BertForMaskedLM"))
+    with pytest.raises(NotInCheckpointError, match=r"pass tokenizer= to inspector\.wrap\(\)\.$"):
+        wrapped.lens(TEXT)
+
+
 def test_a_plain_module_is_asked_for_sharing_alone(home):
     first = torch.nn.Linear(3, 3)
     second = torch.nn.Linear(3, 3)

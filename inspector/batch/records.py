@@ -14,6 +14,7 @@ from inspector.errors import RequestError, cannot_write
 from inspector.store.files import lock_whole
 
 FIELDS = ("question", "identity", "status")  # that every line has
+START = b'{"question"'  # of every line, so a torn first one is known
 
 
 class Records:
@@ -92,11 +93,11 @@ class Records:
         torn = lines.pop()  # what follows the last end of a line
         for number, text in enumerate(lines):
             line = _parse(text)
-            if line is None and number == 0:
+            if line is None and number == 0 and not _is_torn(text):
                 raise _not_ours(path)
             if line is not None and line["question"] == self._question:
                 self._lines[line["identity"] or f"fingerprint {line.get('fingerprint')}"] = line
-        if torn and not lines and not torn.startswith(b'{"question"'):
+        if torn and not lines and not _is_torn(torn):
             raise _not_ours(path)
         if torn:
             os.ftruncate(descriptor, sum(map(len, lines)) + len(lines))
@@ -123,6 +124,11 @@ def _parse(text: bytes) -> dict[str, Any] | None:
     if not isinstance(line, dict) or any(field not in line for field in FIELDS):
         return None
     return line
+
+
+def _is_torn(text: bytes) -> bool:
+    """Whether a text may be what is left of a line."""
+    return bool(text) and START.startswith(text[: len(START)])
 
 
 def _not_ours(path: Path) -> RequestError:

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -94,7 +95,7 @@ def ask(
     """Open and run as `answer` does, and give plain JSON values back instead of printing them."""
     with refusals(request_of(verb)):
         references = tuple(find_reference(each) for each in (checkpoint, beside) if each is not None)
-        return done(task_of(verb, references, parameters, then=then))
+        return done(replace(task_of(verb, references, parameters, then=then), beside=beside or ""))
 
 
 def task_of(

@@ -82,6 +82,7 @@ class Task:
     device: str = ""  # that a model is asked to run on; "" where none runs
     downloads: bool = False  # True: it keeps the network, and opens nothing
     about: int = 0  # place of the checkpoint that is opened first, and told of
+    beside: str = ""  # what the other one is called where it cannot be opened
 
 
 @dataclass(frozen=True, slots=True)
@@ -395,9 +396,10 @@ def _do(
         staged = partial(_prepare, settings=settings, kept=kept, reads_all=task.reads_all)
         found: dict[CheckpointRef, Checkpoint] = {}
         for each in dict.fromkeys((task.references[task.about], *task.references)):
-            found[each] = open_here(
-                each, settings, fetched=fetched.get(each), shown=lambda _: nullcontext(tell), staged=staged
-            )
+            with naming(task.beside if found else ""):
+                found[each] = open_here(
+                    each, settings, fetched=fetched.get(each), shown=lambda _: nullcontext(tell), staged=staged
+                )
             if len(found) == 1:
                 send("opened", _described(found[each].opened))
         send("done", task.work([found[each] for each in task.references], tell))
@@ -406,6 +408,17 @@ def _do(
         names = (kind.__name__ for kind in type(failure).__mro__)
         named = next(name for name in names if hasattr(errors, name))
         send("failed", [named, str(failure), failure.option])
+
+
+@contextmanager
+def naming(name: str) -> Iterator[None]:
+    """Have a refusal say which checkpoint it is about; "": it needs no name."""
+    try:
+        yield
+    except InspectorError as error:
+        if not name:
+            raise
+        raise type(error)(f"{name} could not be opened: {error}", option=error.option) from error
 
 
 def _described(opened: Opened) -> list[Any]:

@@ -207,6 +207,22 @@ def test_records_go_on_where_they_were_cut_off(tmp_path: Path) -> None:
         assert set(json.loads(line)) >= {"checkpoint", "name", "step", "status", "identity"}
 
 
+@pytest.mark.parametrize("cut", [1, 5, 40, 100])
+def test_a_torn_first_line_is_asked_again_like_a_later_one(tmp_path: Path, cut: int) -> None:
+    path = tmp_path / "results.jsonl"
+    with Records(path, {}) as records:
+        records.add(entry("a", {"n": 1}))
+        records.add(entry("b", {"n": 2}))
+    first, second = path.read_bytes().splitlines(keepends=True)
+    for torn in (first[:cut], first[:cut] + b"\n" + second):  # cut off, or lost when the power went
+        path.write_bytes(torn)
+        with Records(path, {}) as records:
+            assert records.known("identity a") is None
+            assert (records.known("identity b") is not None) == torn.endswith(second)
+            records.add(entry("a", {"n": 1}))
+        assert path.read_bytes().endswith(first)
+
+
 def test_a_results_file_of_another_kind_or_in_use_is_left_alone(tmp_path: Path) -> None:
     for number, content in enumerate((b"mine\n", b"mine", b'{"a": 1}\n', b"[]\n")):
         path = tmp_path / f"{number}.txt"

@@ -118,6 +118,8 @@ def test_a_failed_check_is_status_1_whatever_else_is_wrong(call, run, tmp_path) 
     status, stdout, _ = call(*arguments, "--results", kept, "--format", "github")
     assert status == 1
     assert "::error title=refused::no-such-thing: There is no" in stdout
+    said = [line.partition(": ")[0] for line in stdout.splitlines() if not line.startswith("::")]
+    assert said == [f"Checkpoint {run / 'checkpoint-5'}", f"Checkpoint {sick}"]
     status, stdout, stderr = call(*arguments, "--baseline", kept)
     assert (status, stdout) == (2, "")
     status, stdout, _ = call(*arguments, "--results", kept)
@@ -196,6 +198,18 @@ def test_compare_goes_from_the_first_to_each_or_from_each_to_the_next(call, run)
     status, _, stderr = call("compare", "no-such-thing", run)
     assert status == 2
     assert "The first checkpoint could not be opened" in stderr
+
+
+def test_a_comparison_says_which_of_the_two_could_not_be_opened(call, run, tmp_path) -> None:
+    middle, last = tmp_path / "middle", run / "checkpoint-300"
+    middle.mkdir()
+    (middle / "model.safetensors").write_bytes(b"no weights")
+    status, stdout, stderr = call("compare", run / "checkpoint-5", middle, last, "--previous", "--json")
+    assert status == 2, stderr
+    broken, healthy = strict(stdout)["checkpoints"]
+    assert healthy["error"] == f"{middle} could not be opened: {broken['error']}"
+    assert broken["error"].startswith("model.safetensors ")
+    assert call("compare", last, middle) == (2, "", f"{healthy['error']}\n")
 
 
 def test_reports_of_many_are_one_file_each(call, run, tmp_path) -> None:

@@ -34,6 +34,7 @@ def test_a_failed_check_is_status_1_in_every_format(call, damaged):
     status, stdout, _ = call("check", str(folder), "--format", "github")
     assert status == 1
     assert stdout.startswith("::error title=NaN and infinity (damaged)::1 tensor holds NaN")
+    assert stdout.splitlines()[-1].startswith("Checkpoint damaged: ")
     status, stdout, _ = call("check", str(folder), "--format", "junit")
     assert status == 1
     assert ElementTree.fromstring(stdout.encode()).get("failures") == "1"

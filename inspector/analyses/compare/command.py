@@ -100,7 +100,7 @@ def _pairs(entries: Sequence[Snapshot | Entry], *, previous: bool) -> list[tuple
 
 def _task(snapshot: Snapshot, before: Snapshot | None, request: CompareRequest) -> Task:
     references = (_baseline(before).reference, snapshot.reference)
-    return replace(task_of(request.verb, references, request.parameters()), about=1)
+    return replace(task_of(request.verb, references, request.parameters()), about=1, beside=_baseline(before).name)
 
 
 def _baseline(before: Snapshot | None) -> Snapshot:

@@ -9,7 +9,7 @@ from typing import Any
 from tokenizers import AddedToken, Tokenizer
 from tokenizers.implementations.bert_wordpiece import BertWordPieceTokenizer
 
-from inspector.errors import NotInCheckpointError
+from inspector.errors import NotInCheckpointError, NoTokenizerError
 from inspector.models.vocabulary.distrust import translated
 from inspector.models.vocabulary.library import SPECIAL_ROLES, WHOLE, ReadTokenizer, find_class_name, read_as_library
 from inspector.models.vocabulary.python_classes import NOT_SUPPORTED, is_supported, python_class, read_as_class
@@ -58,7 +58,7 @@ def read_tokenizer(manifest: Manifest) -> ReadTokenizer:
             f"{found[0]} is a bare SentencePiece model: add the tokenizer.json that "
             "AutoTokenizer.from_pretrained(...).save_pretrained() writes."
         )
-    raise NotInCheckpointError(
+    raise NoTokenizerError(
         "There is no tokenizer in this checkpoint: only ids can be shown. Add tokenizer.json (or "
         "vocab.txt) to type text."
     )

@@ -190,7 +190,7 @@ def test_each_alarm_is_one_annotation_worst_first() -> None:
         ("warning", "Pickles (tiny)",
          "Pickles was looked at. Mend it.\nx.bin: p. x.bin in short."),
     ]  # fmt: skip
-    assert text.splitlines()[-1] == "4 checks: 2 ok, 1 warn, 1 fail; failed."
+    assert text.splitlines()[-1] == "Checkpoint tiny: 4 checks: 2 ok, 1 warn, 1 fail; failed."
     strict = annotated(as_github(checks(PICKLES), strict=True))
     assert [level for level, _, _ in strict] == ["error"]
 

@@ -60,7 +60,9 @@ def as_github(checks: Checks, *, strict: bool) -> str:
         title = _property(f"{check.name} ({checks.name})")
         lines.append(f"::{level} title={title}::{_data(said)}")
     # "##[" anywhere in a line is a command of GitHub's older kind.
-    lines += [escaped(line).replace("##[", "## [") for line in summary(checks, strict=strict)]
+    first, *others = summary(checks, strict=strict)
+    said = (f"Checkpoint {checks.name}: {first}", *others)
+    lines += [escaped(line).replace("##[", "## [") for line in said]
     return "\n".join(lines) + "\n"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -55,7 +56,8 @@ def _write_json(lines: Sequence[Line], *, strict: bool) -> None:
 def _write_github(lines: Sequence[Line], *, strict: bool) -> None:
     for line in lines:
         if line["status"] == "done":
-            sys.stdout.write(as_github(read_checks(line["result"]), strict=strict))
+            checks = replace(read_checks(line["result"]), name=line["checkpoint"])  # folders may have the same name
+            sys.stdout.write(as_github(checks, strict=strict))
         else:
             said = escaped(f"{line['checkpoint']}: {line['error']}").replace("%", "%25")
             sys.stdout.write(f"::error title={line['status']}::{said}\n")
