@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import threading
+from contextvars import copy_context
 from dataclasses import dataclass
 
 from inspector.errors import CancelledError, InspectorError
@@ -49,7 +50,7 @@ class Making:
         self._error: InspectorError | None = None
         self._cancelled = threading.Event()
         self._settled = threading.Event()
-        threading.Thread(target=self._run, name="report", daemon=True).start()
+        threading.Thread(target=copy_context().run, args=(self._run,), name="report", daemon=True).start()
 
     @property
     def status(self) -> Status:

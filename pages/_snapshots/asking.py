@@ -47,7 +47,7 @@ def ask_all(run: Run, request: Request) -> list[tuple[Snapshot, Any]]:
 def _ask_first(snapshot: Snapshot, request: Request) -> Entry:
     opened: Opened | None = None
     try:
-        opened = session.wait(session.engine().open(snapshot.reference), stopped_key=None)
+        opened = session.reach(str(snapshot.reference))
         return Entry(snapshot, "done", session.wait(session.begin(request, of=opened), stopped_key=None), opened=opened)
     except RequestError as error:
         st.error(literal(error), icon=":material/error:")
@@ -75,14 +75,21 @@ def _job(key: tuple[tuple[Snapshot, ...], str, Request], _first: Entry) -> Batch
 
 
 def _wait(job: BatchJob, key: tuple[Any, ...]) -> tuple[Entry, ...]:
-    if job.status != "cancelled":
+    if job.status != "cancelled" and st.session_state.get("stopped") != key:
+        job.join()
         try:
             return session.wait(job, stopped_key=key)
         except InspectorError as error:
             st.error(literal(error), icon=":material/error:")
     st.info(words.stopped(len(job.partial)), icon=":material/stop_circle:")
-    st.button("Continue", on_click=_job.clear, args=(key,), icon=":material/play_arrow:")
+    st.button("Continue", on_click=_continue, args=(job, key), icon=":material/play_arrow:")
     return job.partial
+
+
+def _continue(job: BatchJob, key: tuple[Any, ...]) -> None:
+    st.session_state.pop("stopped", None)
+    if job.status == "cancelled":  # else others wait for it
+        _job.clear(key)
 
 
 def _name_missing(entries: list[Entry], key: tuple[Any, ...]) -> None:

@@ -9,7 +9,6 @@ import streamlit as st
 
 from inspector.catalog import CATALOG, PAGES, Analysis
 from inspector.errors import SettingsError
-from inspector.serving.engine.shares import ask_as
 from inspector.serving.settings import serving
 from inspector.settings import settings
 from inspector.text import literal
@@ -36,7 +35,6 @@ def draw() -> None:
         st.title(NAME, anchor=False)
         sign_in.offer()
         st.stop()
-    ask_as(sign_in.who())
     running.engine()  # its first worker starts while the rest is imported
     from pages._ui import address, following, once, screenshot, sidebar
 

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 
 import streamlit as st
+from streamlit.runtime import Runtime
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from inspector.errors import CheckpointError
 from inspector.serving.engine.choice import start_engine
 from inspector.serving.engine.protocol import Engine
+from inspector.serving.engine.shares import Tab, ask_as
 from inspector.serving.place import served_settings
 from inspector.serving.settings import serving
 from inspector.settings import settings
 from inspector.store import registry
 from inspector.store.reference import CheckpointRef
+from pages._ui import sign_in
 
 FIRST = "demo-bert"  # open at first paint, unless the server was started with another
 
@@ -23,16 +28,27 @@ def first() -> str:
     return serving().opened or FIRST
 
 
-@st.cache_resource(show_spinner=False)
 def engine() -> Engine:
+    """The engine of this server, asked from now on by the tab that this thread draws."""
+    context = get_script_run_ctx()
+    ask_as(sign_in.who(), Tab(context.session_id, partial(_is_open, context.session_id)) if context else None)
+    return started()
+
+
+def _is_open(session_id: str) -> bool:
+    return not Runtime.exists() or Runtime.instance().is_active_session(session_id)
+
+
+@st.cache_resource(show_spinner=False)
+def started() -> Engine:
     """The engine of this server, already opening what is shown first.
 
     Raises:
         SettingsError: If a setting cannot be used.
     """
-    started = start_engine(served_settings())
+    engine = start_engine(served_settings())
     registry.sweep(settings())  # what servers that were killed left half-written
     if "checkpoint" not in st.query_params:
         with suppress(CheckpointError):  # the first page says what is wrong with it
-            started.open(CheckpointRef.parse(first()))
-    return started
+            engine.open(CheckpointRef.parse(first()))
+    return engine

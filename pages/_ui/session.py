@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import streamlit as st
 
 from inspector.catalog import CATALOG
-from inspector.errors import CancelledError, CheckpointError, InspectorError, NotInCheckpointError
+from inspector.errors import STOPPED, CancelledError, CheckpointError, InspectorError, NotInCheckpointError
 from inspector.plotting.theme import Theme, get_theme
 from inspector.request import Request, named_field
 from inspector.results.checkpoint import Opened
@@ -70,6 +70,9 @@ def reach(reference: str) -> Opened:
     Raises:
         InspectorError: If it is refused or stopped.
     """
+    if st.session_state.get("stopped") == ("open", reference):
+        _resume()  # the next time
+        raise CancelledError(STOPPED)
     parsed, preview = CheckpointRef.parse(reference), st.session_state.get(PREVIEW)
     if parsed.kind == OUTLINE and (preview is None or preview.reference != reference):
         raise CheckpointError(NOT_COMING)
@@ -213,6 +216,7 @@ def wait(job: Job[Any], *, stopped_key: Any, meanwhile: Callable[[Any], None] | 
     Every round draws, and so lets Streamlit leave when the person has changed something: the job
     goes on, and asking again finds it, until another question takes its place.
     """
+    engine().job(job.id)  # this tab waits for it as well now
     around = st.container()  # there at every run, so that waiting moves nothing that follows
     try:
         return job.result(timeout=QUICK_SECONDS)
@@ -244,6 +248,7 @@ def wait(job: Job[Any], *, stopped_key: Any, meanwhile: Callable[[Any], None] | 
 
 
 def _stop(job: Job[Any], stopped_key: Any) -> None:
+    engine()  # this tab asks
     job.cancel()
     st.session_state["stopped"] = stopped_key
 

@@ -107,10 +107,10 @@ def allowing(folder: Path) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("INSPECTOR_ROOTS", str(folder))
         settings.cache_clear()
-        running.engine.clear()
+        running.started.clear()
         yield
         running.engine().close()
-        running.engine.clear()
+        running.started.clear()
     settings.cache_clear()
 
 

@@ -54,10 +54,10 @@ def home(tmp_path_factory: pytest.TempPathFactory, _store: None) -> Iterator[Pat
         named = versions_folder(MODEL).parent / "refs" / "main"
         named.parent.mkdir()
         named.write_text(VERSION)
-        running.engine.clear()
+        running.started.clear()
         yield folder
         running.engine().close()
-        running.engine.clear()
+        running.started.clear()
 
 
 @pytest.fixture

@@ -118,12 +118,12 @@ def test_on_ones_own_machine_a_link_to_any_folder_asks(open_app: Open) -> None:
 
 def test_where_folders_are_closed_the_refusal_comes_at_once(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(place, "serves_others", lambda: True)
-    running.engine.clear()
+    running.started.clear()
     app = open_app("overview", checkpoint="path:/etc")
     assert QUESTION not in said(app)
     assert "cannot be opened here" in app.error[0].value
     running.engine().close()
-    running.engine.clear()
+    running.started.clear()
 
 
 def test_what_the_server_was_started_with_opens_at_once(

@@ -10,16 +10,21 @@ import tomllib
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
+import streamlit as st
 from safetensors.numpy import save
 from streamlit.testing.v1 import AppTest
 
 from inspector.demo import DEMOS
+from inspector.errors import STOPPED
+from inspector.serving.engine.protocol import Progress
 from inspector.settings import MB, read_settings, settings
 from inspector.store import registry
 from inspector.text import literal
+from pages._ui import session
 from tests.app.conftest import ROOT, SECONDS
 from tests.app.looking import button, marked, metrics, said, titles
 
@@ -139,6 +144,31 @@ def test_a_link_to_a_folder_that_is_no_checkpoint(path: str, sentence: str, open
     app = open_app("sharing", checkpoint=f"path:{path}", agreed=f"path:{path}")
     assert len(app.error) == 1
     assert sentence in app.error[0].value.replace("\\", "")
+
+
+def test_an_opening_that_is_canceled_is_not_begun_again(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Endless:
+        id, status, progress, partial = "1", "running", Progress(0.5, "Reading"), None
+        opened: ClassVar[list[object]] = []
+
+        def result(self, timeout: float) -> None:
+            if timeout == session.QUICK_SECONDS:
+                raise TimeoutError
+            st.stop()
+
+        def cancel(self) -> None:
+            self.opened.append("canceled")
+
+    app, job, engine = open_app(), Endless(), session.engine()
+    monkeypatch.setattr(engine, "open", lambda reference: job.opened.append(str(reference)) or job)
+    app.selectbox(key="picked").select("demo-gpt2").run()
+    button(app, "Cancel").click().run()
+    assert job.opened == ["demo-gpt2", "canceled"]
+    assert STOPPED in said(app)
+    assert not [each for each in app.button if each.label == "Cancel"]
+    button(app, "Dismiss").click().run()
+    app.selectbox(key="picked").select("demo-gpt2").run()
+    assert job.opened == ["demo-gpt2", "canceled", "demo-gpt2"]
 
 
 def test_another_demo_can_be_picked(open_app: Open) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Callable
+from contextvars import copy_context
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from inspector.results.checkpoint import Opened
 from inspector.serving.engine.batch import Batch
 from inspector.serving.engine.batch_job import BatchJob
 from inspector.serving.engine.protocol import Progress
+from inspector.serving.engine.shares import Tab, ask_as
 from inspector.store.origins.snapshots import Snapshot
 from inspector.store.reference import CheckpointRef
 
@@ -154,6 +157,21 @@ def test_canceling_stops_what_runs_and_starts_nothing_more() -> None:
         running.result(timeout=SECONDS)
     assert [entry.result for entry in job.partial] == ["echo of a"]
     assert engine.asked == ["a", "b"]
+
+
+def test_a_batch_ends_when_the_last_tab_that_waits_for_it_cancels() -> None:
+    running = StandInJob(settled=False)
+    job = BatchJob(batch(StandInEngine(b=running), "b", workers=1), 1)
+    copy_context().run(_in_tab, "second", job.join)
+    job.cancel()
+    assert job.status == "running"
+    copy_context().run(_in_tab, "second", job.cancel)
+    assert job.status == "cancelled"
+
+
+def _in_tab(name: str, do: Callable[[], None]) -> None:
+    ask_as("", Tab(name))
+    do()
 
 
 def test_work_that_somebody_else_stopped_is_a_failure_of_that_one_alone() -> None:

@@ -36,6 +36,7 @@ class Batch:
         self._release = release
         self._lock = threading.Lock()
         self._cancelled = False
+        self._context = copy_context()  # of whoever began it: its jobs wait in that tab
         self._jobs: set[Job[Any]] = set()
         self._busy: dict[int, str] = {}  # number -> name of what is being asked
 
@@ -52,7 +53,7 @@ class Batch:
         """
         pool = ThreadPoolExecutor(max(1, self._workers), thread_name_prefix="batch")
         futures = [
-            pool.submit(copy_context().run, self._answer, number, snapshot)
+            pool.submit(self._context.copy().run, self._answer, number, snapshot)
             for number, snapshot in enumerate(self._snapshots)
         ]
         try:
@@ -70,7 +71,7 @@ class Batch:
             self._cancelled = True
             jobs = tuple(self._jobs)
         for job in jobs:
-            job.cancel()
+            self._context.copy().run(job.cancel)
 
     def _answer(self, number: int, snapshot: Snapshot) -> Entry | None:
         with self._lock:

@@ -11,6 +11,7 @@ from inspector.batch.asking import Entry
 from inspector.errors import CancelledError, InspectorError
 from inspector.serving.engine.batch import Batch
 from inspector.serving.engine.protocol import Progress, Status
+from inspector.serving.engine.shares import Waiters
 
 
 class BatchJob:
@@ -29,6 +30,7 @@ class BatchJob:
         self._status: Status = "running"
         self._error: Exception | None = None
         self._settled = threading.Event()
+        self._waiters = Waiters()
         threading.Thread(target=copy_context().run, args=(self._run,), name="batch job", daemon=True).start()
 
     @property
@@ -59,9 +61,13 @@ class BatchJob:
             raise InspectorError("The snapshots could not be read: try again.") from self._error
         return self.partial
 
+    def join(self) -> None:
+        """Wait for the job as well, in the tab of this thread."""
+        self._waiters.join()
+
     def cancel(self) -> None:
-        """Stop the work; see the protocol."""
-        if not self._settled.is_set():
+        """Stop waiting; see the protocol."""
+        if self._waiters.leave() and not self._settled.is_set():
             self._status = "cancelled"
             self._batch.cancel()
             self._settled.set()

@@ -14,7 +14,7 @@ from inspector.errors import CancelledError, InspectorError, RequestError
 from inspector.serving.encoding import encode
 from inspector.serving.engine.outside import Outside
 from inspector.serving.engine.protocol import Progress, Status
-from inspector.serving.engine.shares import asker
+from inspector.serving.engine.shares import Waiters, asker
 from inspector.serving.engine.wire import OpenRequest, RunRequest
 
 MAX_JOBS = 512  # settled ones, kept to be found again
@@ -43,6 +43,7 @@ class LocalJob:
         self.asked = time.monotonic()
         self.outside: Outside | None = None  # what its worker must be able to read; None: not known yet
         self.askers = {asker()}
+        self.waiters = Waiters()
         self.batch = 0  # jobs that its worker took at once, this one among them
         self._alone = False
         self._stop = stop
@@ -86,7 +87,7 @@ class LocalJob:
         return self._value
 
     def cancel(self) -> None:
-        """Stop the work; see the protocol."""
+        """Stop waiting; see the protocol."""
         self._stop(self)
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -98,6 +99,12 @@ class LocalJob:
         self._watchers.append(changed)
 
     # The rest is the engine's, which calls it under its lock.
+
+    def join(self) -> None:
+        """Let whoever asks now wait for this job as well."""
+        if not self.settled:
+            self.askers.add(asker())  # may be one who has to wait for nobody
+            self.waiters.join()
 
     def turn_to(self, request: OpenRequest) -> None:
         """Replace the request: what is to be opened has arrived on this machine."""
@@ -174,6 +181,12 @@ class JobBook:
     def find(self, job_id: str) -> LocalJob | None:
         """The job with that id."""
         return self._touch(self._by_id.get(job_id))
+
+    def find_and_join(self, job_id: str) -> LocalJob | None:
+        """The job with that id, for whoever waits for it as well from now on."""
+        if job := self.find(job_id):
+            job.join()
+        return job
 
     def asked(self, key: Hashable) -> LocalJob | None:
         """The running or finished job that answers the same question."""

@@ -40,7 +40,6 @@ from inspector.serving.engine.pool import Pool
 from inspector.serving.engine.process import WorkerProcess
 from inspector.serving.engine.protocol import Ending, Progress, WorkerStatus
 from inspector.serving.engine.shared_store_sync import EngineCallbacks, SharedStoreSync
-from inspector.serving.engine.shares import asker
 from inspector.serving.engine.waiting import PATIENCE_SECONDS, Waiting
 from inspector.serving.engine.wire import (
     Answers,
@@ -137,7 +136,7 @@ class LocalEngine:
     def job(self, job_id: str) -> LocalJob | None:
         """Find a job again."""
         with self._lock:
-            return self._book.find(job_id)
+            return self._book.find_and_join(job_id)
 
     def forget(self, fingerprint: str) -> None:
         """Drop a checkpoint that was deleted: its worker, its work and its results."""
@@ -211,7 +210,7 @@ class LocalEngine:
                 raise WorkerError(CLOSING)
             job, fresh = self._book.asked(key), False
             if job is not None and not self._carrier.lost(job):
-                job.askers.add(asker())  # may be one who has to wait for nobody
+                job.join()
             else:
                 job, fresh = LocalJob(key, request, keep=keep, stop=self._cancel), True
                 self._book.add(job)
@@ -272,6 +271,8 @@ class LocalEngine:
 
     def _cancel(self, job: LocalJob) -> None:
         with self._lock:
+            if not job.waiters.leave():
+                return
             self._waiting.discard(job)
             self._settle(job, CancelledError(STOPPED))
             for worker in self._pool.busy:

@@ -52,7 +52,10 @@ class Job(Protocol[T_co]):
         ...
 
     def cancel(self) -> None:
-        """Stop the work; `result` then raises CancelledError. Finished work stays finished."""
+        """Stop waiting in this tab; when no tab waits, the work ends, and `result` raises CancelledError.
+
+        Finished work stays finished.
+        """
         ...
 
 
@@ -104,7 +107,7 @@ class Engine(Protocol):
         ...
 
     def job(self, job_id: str) -> Job[Any] | None:
-        """Find a job again, for a page that reloads while it waits."""
+        """Find a job again, for a page that waits for it: again after a reload, or with others."""
         ...
 
     def forget(self, fingerprint: str) -> None:

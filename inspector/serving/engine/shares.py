@@ -1,12 +1,24 @@
-"""Who asks, and how many workers one of them may keep busy where several do."""
+"""Who asks, who still waits, and how many workers one of them may keep busy where several do."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import Protocol
 
+
+@dataclass(frozen=True, slots=True)
+class Tab:
+    """Where somebody waits for an answer: one person may have several tabs."""
+
+    id: str = ""  # empty: a program, which has one
+    is_open: Callable[[], bool] = field(default=lambda: True, compare=False)
+
+
 _ASKER: ContextVar[str] = ContextVar("asker", default="")  # empty: alone here, so nobody has to wait
+_PROGRAM = Tab()
+_TAB: ContextVar[Tab] = ContextVar("tab", default=_PROGRAM)
 
 
 class _Asked(Protocol):
@@ -19,9 +31,26 @@ def asker() -> str:
     return _ASKER.get()
 
 
-def ask_as(name: str) -> None:
-    """Ask in somebody's name from now on, in this thread and in those that copy its context."""
+def ask_as(name: str, tab: Tab | None = None) -> None:
+    """Ask in somebody's name, and in a tab, from now on, in this thread and in those that copy its context."""
     _ASKER.set(name)
+    _TAB.set(tab or Tab())
+
+
+class Waiters:
+    """The tabs that wait for work which they share; the one that begins it is the first."""
+
+    def __init__(self) -> None:
+        self._tabs = {_TAB.get()}
+
+    def join(self) -> None:
+        """Wait as well, in the tab of this thread."""
+        self._tabs.add(_TAB.get())
+
+    def leave(self) -> bool:
+        """Stop waiting in the tab of this thread; True if no open tab waits any longer."""
+        self._tabs.discard(_TAB.get())
+        return not any(tab.is_open() for tab in tuple(self._tabs))
 
 
 class Shares:

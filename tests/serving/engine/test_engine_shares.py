@@ -6,9 +6,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import copy_context
+from functools import partial
 from pathlib import Path
 
-from inspector.serving.engine.shares import ask_as, asker
+import pytest
+
+from inspector.errors import CancelledError
+from inspector.serving.engine.shares import Tab, ask_as, asker
 from tests.serving.engine.engine_harness import WAIT, A, B, C, answer, demo, eventually, running, start_step
 from tests.serving.engine.engine_stand_ins import fingerprint_of
 
@@ -16,9 +20,9 @@ D = fingerprint_of("demo-d")
 
 
 @contextmanager
-def asking_as(name: str) -> Iterator[None]:
+def asking_as(name: str, tab: Tab | None = None) -> Iterator[None]:
     before = asker()
-    ask_as(name)
+    ask_as(name, tab)
     yield
     ask_as(before)
 
@@ -97,3 +101,48 @@ def test_threads_ask_in_the_name_of_who_started_them():
     thread.join()
     assert found == ["ada"]
     assert asker() == ""
+
+
+def test_work_goes_on_until_the_last_tab_that_waits_for_it_cancels(tmp_path: Path):
+    first, second = Tab("1"), Tab("2")
+    with running() as engine:
+        with asking_as("ada", first):
+            job = start_step(engine, A, tmp_path / "go")
+        with asking_as("ada", second):
+            assert engine.job(job.id) is job
+        with asking_as("ada", first):
+            job.cancel()
+            assert job.status == "running"
+        with asking_as("eve", Tab("3")):  # of whom nobody asked it
+            job.cancel()
+            assert job.status == "running"
+        with asking_as("ada", second):
+            job.cancel()
+            assert job.status == "cancelled"
+            with pytest.raises(CancelledError):
+                job.result(WAIT)
+
+
+def test_what_one_user_cancels_another_still_gets(tmp_path: Path):
+    with running() as engine:
+        with asking_as("mallory", Tab("1")):
+            shared = start_step(engine, A, tmp_path / "go")
+        with asking_as("ada", Tab("2")):
+            assert engine.run(A, "step", marker=str(tmp_path / "go")) is shared
+        with asking_as("mallory", Tab("1")):
+            shared.cancel()
+        (tmp_path / "go").touch()
+        assert shared.result(WAIT) == "went on"
+
+
+def test_a_tab_that_was_closed_waits_for_nothing(tmp_path: Path):
+    open_tabs = {"1", "2"}
+    first, second = (Tab(name, partial(open_tabs.__contains__, name)) for name in ("1", "2"))
+    with running() as engine:
+        with asking_as("ada", first):
+            job = start_step(engine, A, tmp_path / "never")
+        with asking_as("eve", second):
+            engine.run(A, "step", marker=str(tmp_path / "never"))
+            open_tabs.remove("1")
+            job.cancel()
+            assert job.status == "cancelled"

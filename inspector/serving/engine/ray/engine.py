@@ -97,6 +97,7 @@ class RayEngine:
                 raise WorkerError(CLOSING)
             job = self._book.asked(key)
             if job is not None:
+                job.join()
                 return job
             job = LocalJob(key, request, keep=True, stop=self._cancel)
             job.report(Progress(None, "Waiting for a replica of the cluster"))
@@ -110,7 +111,7 @@ class RayEngine:
     def job(self, job_id: str) -> LocalJob | None:
         """Find a job again."""
         with self._lock:
-            found = self._book.find(job_id)
+            found = self._book.find_and_join(job_id)
         return found or self._local.job(job_id)
 
     def forget(self, fingerprint: str) -> None:
@@ -192,7 +193,7 @@ class RayEngine:
     def _cancel(self, job: LocalJob) -> None:
         """Stop a job; takes the lock itself."""
         with self._lock:
-            if job.id not in self._under_way:
+            if job.id not in self._under_way or not job.waiters.leave():
                 return
             self._settle(job, CancelledError(STOPPED))
             link = self._link
