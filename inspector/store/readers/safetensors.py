@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from operator import attrgetter, itemgetter, sub
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from inspector.errors import CheckpointError
-from inspector.store.manifests.columns import Kind, TensorInfo, Tensors
+from inspector.store.manifests.columns import TensorInfo, Tensors
 from inspector.store.names import is_text
 from inspector.store.readers.jsons import parse_json, refuse_many_values
 from inspector.text import quoted
@@ -45,7 +44,6 @@ DTYPES = {
     "F64": ("float64", 8),
     "C64": ("complex64", 8),
 }
-_FORMS = [{"dtype"}, {"shape"}, {"data_offsets"}, {tuple}, {list}]  # of the keys and values of each tensor's object
 _FOREIGN = {
     b"version https://git-lfs": (
         "is a Git LFS pointer, not the weights: run `git lfs pull` where it came from, or download the file itself."
@@ -105,15 +103,15 @@ def read_safetensors(path: Path, name: str) -> Header:
         data = file.read(length)
     refuse_many(data.count(b"{") - 1, name)  # one object a tensor, counted before any is built
     refuse_many_values(data, f"the header of {name}")
-    return header_by_column(data, name, file_nbytes) or header_by_tensor(data, name, file_nbytes)
-
-
-def header_by_tensor(data: bytes, name: str, file_nbytes: int) -> Header:
-    """Read any header, or say what is wrong with it."""
     header = parse_json(data, f"the header of {name}")
     if not isinstance(header, dict):
         raise CheckpointError(f"The header of {name} is not an object: get the file again.")
     metadata = header.pop(METADATA, {})
+    if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
+        raise CheckpointError(
+            f"The metadata in the header of {name} is not an object of texts, so no library loads the file: get the "
+            "file again."
+        )
     if not header:
         raise CheckpointError(f"{name} contains no tensors: its header is empty. Check that it is the right file.")
     refuse_many(len(header), name)
@@ -124,53 +122,6 @@ def header_by_tensor(data: bytes, name: str, file_nbytes: int) -> Header:
     )
     _refuse_gaps(tensors, name, start, file_nbytes)
     return Header(Tensors.of(tensors), _aliases(metadata, header))
-
-
-def header_by_column(data: bytes, name: str, file_nbytes: int) -> Header | None:
-    """Read a header as safetensors writes it, a column at a time; None: it is another, or there is something wrong.
-
-    Each object comes as a tuple of its keys and values, so that none is lost that has a key twice.
-    """
-    try:
-        objects = json.loads(data.decode("utf-8"), object_pairs_hook=tuple)
-        told = objects[0][1] if objects[0][0] == METADATA else ()
-        metadata = dict(told)
-        rows = [
-            (begin, end, key, dtype, tuple(shape), first, second, third, type(entry), type(shape))
-            for key, entry in objects[objects[0][0] == METADATA :]
-            for (first, dtype), (second, shape), (third, (begin, end)) in (entry,)
-        ]
-        rows.sort(key=itemgetter(0, 1))
-        begins, ends, keys, dtypes, shapes, *forms = zip(*rows, strict=True)
-        odd = type(objects) is not tuple or type(told) is not tuple or len(metadata) < len(told)
-        if odd or list(map(set, forms)) != _FORMS or set(map(type, metadata.values())) - {str} or not _are_names(keys):
-            return None
-        if set(map(type, itertools.chain(begins, ends, *shapes))) != {int}:  # True is no size
-            return None
-        kinds: dict[tuple[str, tuple[int, ...]], int] = {}
-        places = [kinds.setdefault(kind, len(kinds)) for kind in zip(dtypes, shapes, strict=True)]
-        known = [_known_kind(dtype, *shape) for dtype, shape in kinds]
-    except (IndexError, KeyError, RecursionError, TypeError, ValueError):
-        return None
-    found = [Kind(dtype, shape, strides, name, nbytes) for dtype, shape, strides, nbytes in filter(None, known)]
-    sizes = [kind.nbytes for kind in found]
-    if len(found) < len(known) or min(sizes) < 0 or max(map(len, shapes)) > MAX_NDIM:
-        return None
-    start = 8 + len(data)
-    whole = begins[0] == 0 and begins[1:] == ends[:-1] and start + ends[-1] == file_nbytes
-    if not whole or list(map(sub, ends, begins)) != [sizes[place] for place in places]:
-        return None
-    return Header(Tensors(found, keys, places, [start + begin for begin in begins]), _aliases(metadata, set(keys)))
-
-
-def _are_names(keys: Sequence[Any]) -> bool:
-    """Whether keys are names of tensors, none of them twice.
-
-    Raises:
-        ValueError: If one cannot be encoded.
-    """
-    "".join(keys).encode()
-    return len(set(keys)) == len(keys) and METADATA not in keys and max(map(len, keys)) <= MAX_NAME
 
 
 def refuse_long_names(names: Iterable[str], file: str) -> None:
@@ -295,9 +246,7 @@ def _refuse_gaps(tensors: list[TensorInfo], name: str, start: int, file_nbytes: 
         )
 
 
-def _aliases(metadata: Any, header: Collection[str]) -> dict[str, str]:
-    if not isinstance(metadata, dict):
-        return {}
+def _aliases(metadata: dict[str, str], header: Collection[str]) -> dict[str, str]:
     return {
         removed: kept
         for removed, kept in metadata.items()
@@ -305,6 +254,5 @@ def _aliases(metadata: Any, header: Collection[str]) -> dict[str, str]:
         and len(removed) <= MAX_NAME
         and is_text(removed)
         and removed != "format"  # its value is a framework's name, not a tensor's
-        and isinstance(kept, str)
         and kept in header
     }
