@@ -15,16 +15,14 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from difflib import get_close_matches
-from functools import cached_property, partial
-from importlib import import_module
-from importlib.util import find_spec
+from functools import partial
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import finalize
 
-from inspector.catalog import CATALOG, Analysis, answer, request_of
-from inspector.errors import InspectorError, NotInCheckpointError, NoTokenizerError, RequestError
+from inspector.catalog import CATALOG, answer, request_of
+from inspector.errors import NotInCheckpointError, NoTokenizerError, RequestError
 from inspector.progress import Progress
 from inspector.questions import Questions
 from inspector.request import Request, defaults, options
@@ -33,6 +31,7 @@ from inspector.results.plain import to_json
 from inspector.settings import Settings, settings
 from inspector.store.files import remove_folder
 from inspector.store.reference import CheckpointRef, find_reference
+from inspector.view.view import View, view_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
 
     from inspector.models.checkpoint import Checkpoint as Model
     from inspector.plotting.theme import Theme
-    from inspector.report.content import Block, Context, Section
     from inspector.store.manifests.manifest import Manifest
 
 Shown = Callable[[str], AbstractContextManager[Progress]]  # shows progress under a title
@@ -57,7 +55,7 @@ ADAPTED = (
 PARALLEL = "{kind} is a wrapper for training on several devices: wrap the model in it, which is its .module."
 NO_TOKENIZER = "{name} was wrapped without a tokenizer, so it reads no text: pass tokenizer= to inspector.wrap()."
 BAR = "{desc} {bar}"  # as tqdm fills it
-NO_FIGURE = "{verb} has no figure: to_frame() returns its table."
+NO_FIGURE = "This answer of {verb} has no figure: to_frame() returns its table."
 
 
 class Engine(Protocol):
@@ -75,14 +73,10 @@ class Engine(Protocol):
 class Answer:
     """A result with tables and figures for notebooks. Its attributes are the fields of the result."""
 
-    def __init__(
-        self, result: Any, checkpoint: Checkpoint, request: Request, *, other: Checkpoint | None = None
-    ) -> None:
+    def __init__(self, result: Any, name: str, request: Request) -> None:
         self.result = result
         self.request = request
-        self._name = checkpoint.name
-        held = checkpoint.__dict__.get("context")  # of now, if the checkpoint is a live model's
-        self._context = lambda: dataclasses.replace(held or checkpoint.context, other=other.opened if other else None)
+        self._name = name  # of the checkpoint
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name == "result":  # a copy that is being made has none yet
@@ -90,16 +84,14 @@ class Answer:
         return getattr(self.result, name)
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy knows the result and what its figures need, and neither the checkpoint nor its model."""
-        context = self._context()
+        """A copy knows the result, and what was asked."""
         asked = self.request.verb, self.request.parameters()
-        return {"result": self.result, "_name": self._name, "_kept": context, "_asked": asked}
+        return {"result": self.result, "_name": self._name, "_asked": asked}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        kept, (verb, parameters) = state.pop("_kept"), state.pop("_asked")
+        verb, parameters = state.pop("_asked")
         self.request = request_of(verb)(**parameters)
         self.__dict__.update(state)
-        self._context = lambda: kept
 
     def __dir__(self) -> list[str]:
         fields = (field.name for field in dataclasses.fields(self.result))
@@ -160,47 +152,26 @@ class Answer:
             RequestError: If there is no such theme.
         """
         from inspector.plotting.theme import THEMES
-        from inspector.report.content import Drawn
 
         if isinstance(theme, str):
             if theme not in THEMES:
                 raise RequestError(f"There is no theme {theme[:40]!r}: give {' or '.join(THEMES)}.")
             theme = THEMES[theme]
-        drawn = [block for block in self._blocks() if isinstance(block, Drawn)]
-        if drawn:
-            return drawn[0].draw(theme)
-        figures = _piece(CATALOG[self.request.verb], "figures")
-        if not hasattr(figures, "figure"):
+        view = self.view()
+        if view is None or not view.figures:
             raise NotInCheckpointError(NO_FIGURE.format(verb=self.request.verb))
-        return figures.figure(self.result, name=self._name, theme=theme)
+        return view.figures[0].draw(theme)
 
-    def _blocks(self) -> tuple[Block, ...]:
-        """The report's section of this result; empty where no section begins with the question."""
-        context = self._context()
-        text = getattr(self.request, "text", None)
-        if text:
-            context = dataclasses.replace(context, setting=dataclasses.replace(context.setting, text=text))
-        section: Section | None = getattr(_piece(CATALOG[self.request.verb], "section"), "SECTION", None)
-        if section is None:
-            return ()
-        try:
-            asked = section.ask(context)
-        except InspectorError:
-            return ()
-        if asked[0].verb != self.request.verb:
-            return ()
-        return tuple(section.show(context, (self.result, *(None for _ in asked[1:]))))
+    def view(self) -> View | None:
+        """Return what a report shows of the result; None: its tables alone."""
+        return view_of(self.result, self.request, name=self._name)
 
     def _repr_html_(self) -> str:
         from inspector.report.fragment import write_fragment
 
-        try:
-            figure = None if self._blocks() else self.figure()
-        except NotInCheckpointError:
-            figure = None
-        frame = None if self._blocks() or figure is not None else self.to_frame()
+        view = self.view()
         title = CATALOG[self.request.verb].title
-        return write_fragment(f"{title}: {self._name}", self._blocks(), figure, frame)
+        return write_fragment(f"{title}: {self._name}", view, self.to_frame() if view is None else None)
 
 
 class Checkpoint(Questions):
@@ -219,17 +190,6 @@ class Checkpoint(Questions):
         """The name of the checkpoint."""
         return self.opened.name
 
-    @cached_property
-    def context(self) -> Context:
-        """The context for the sections of a report."""
-        from inspector.report.content import Context, ReportOptions
-
-        try:
-            overview = self._ask("overview")
-        except NotInCheckpointError:  # of a plain module, which is asked for sharing alone
-            overview = None
-        return Context(self.opened, overview, ReportOptions(text=" "))  # pyright: ignore[reportArgumentType]
-
     def ask(self, verb: str, **parameters: Any) -> Answer:
         """Run one analysis.
 
@@ -242,12 +202,11 @@ class Checkpoint(Questions):
             RequestError: If there is no such question or option, or a value does not fit.
         """
         kind = _request_of(verb, parameters)
-        second = None
         if "other" in parameters:
-            second = _second(parameters["other"], self._engine)
+            second = _second(parameters["other"], self._engine)  # which must stay open while the question is answered
             parameters["other"] = second.opened.fingerprint
         request = kind(**parameters)
-        return Answer(self._ask(verb, **request.parameters()), self, request, other=second)
+        return Answer(self._ask(verb, **request.parameters()), self.name, request)
 
     def __repr__(self) -> str:
         return f"Checkpoint({self.name!r})"
@@ -289,8 +248,6 @@ class WrappedModel(Checkpoint):
         self._state, shared = _state_of(self._model), find_sharing(self._model)
         opened, ask, remove = self._saved()
         super().__init__(opened, lambda verb, **values: shared if verb == "sharing" else ask(verb, **values))
-        self.__dict__.pop("context", None)
-        _ = self.context  # for figures of answers that outlive this state
         self._remove()
         self._remove = remove
 
@@ -419,12 +376,6 @@ def _progress(title: str) -> Iterator[Progress]:
                 bar.update(max(fraction - bar.n, 0.0))
 
         yield tell
-
-
-def _piece(analysis: Analysis, name: str) -> Any:
-    """A piece of a room's furniture; None if the room has none."""
-    module = f"{analysis.room}.{name}"
-    return import_module(module) if find_spec(module) else None
 
 
 def _request_of(verb: str, parameters: dict[str, Any]) -> type[Request]:

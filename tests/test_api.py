@@ -140,7 +140,7 @@ def test_rooms_without_a_section_draw_their_main_figure(demo, verb):
 
 
 def test_what_has_no_figure_says_so_and_shows_a_table(demo):
-    with pytest.raises(NotInCheckpointError, match="placement has no figure"):
+    with pytest.raises(NotInCheckpointError, match="This answer of placement has no figure"):
         demo.placement().figure()
     assert "<table>" in demo.placement()._repr_html_()
 

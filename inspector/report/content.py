@@ -1,80 +1,17 @@
-"""What a report is made of: sections of plain blocks, which know no HTML."""
+"""What a report is made of: sections, each with the views of its answers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
-
-import pandas as pd
-import plotly.graph_objects as go
+from typing import Protocol
 
 from inspector import placing
-from inspector.errors import InspectorError
-from inspector.names import NAME, fold_rows
-from inspector.plotting.theme import Theme
 from inspector.request import Request, option
 from inspector.results.checkpoint import Opened
 from inspector.settings import Device, Dtype
-
-ROWS = 25  # of a table in the page; the CSV has all of them
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """A paragraph of plain text."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """Plain texts, one below the other."""
-
-    items: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """Properties with their values."""
-
-    pairs: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """A figure, drawn for light and for dark readers."""
-
-    name: str  # of its files, unlike every other of the section
-    draw: Callable[[Theme], go.Figure]  # its title holds the checkpoint's name
-    alt: str  # what it shows, in words
-
-
-@dataclass(frozen=True, slots=True)
-class Tabled:
-    """A table; long ones are cut in the page and whole in the CSV."""
-
-    name: str  # of its file, unlike every other of the section
-    title: str
-    frame: pd.DataFrame
-    rows: int = ROWS  # that the page shows at most
-    by: str = NAME  # the column of names
-
-    @property
-    def lines(self) -> pd.DataFrame:
-        """What the page shows rows of: many names by pattern."""
-        folded = fold_rows(self.frame, by=self.by)
-        return folded[0] if folded else self.frame
-
-
-@dataclass(frozen=True, slots=True)
-class Code:
-    """Text of fixed width."""
-
-    text: str
-
-
-Block = Said | Listed | Facts | Drawn | Tabled | Code
+from inspector.view.blocks import Figure, Table
+from inspector.view.view import Element, View
 
 
 @dataclass(frozen=True)
@@ -179,13 +116,12 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One entry of a report: what it asks, and what it makes of the answers."""
+    """One entry of a report: what it asks. The answers' rooms arrange them."""
 
     slug: str  # of the page that shows the same
     ask: Callable[[Context], tuple[Request, ...]]
-    # The first answer is there; of the others None where there is none, which the report says.
-    show: Callable[[Context, tuple[Any, ...]], Iterable[Block]]
     query: Callable[[Context], dict[str, str]] = lambda _: {}  # the page's inputs, for the link
+    note: Callable[[Context], str] = lambda _: ""  # what the reader must know besides
     quick: bool = True  # part of a report for which nothing was chosen
 
 
@@ -196,8 +132,8 @@ class Part:
     slug: str
     title: str
     question: str  # that it answers
-    blocks: tuple[Block, ...]
-    absent: str | None  # why there is no number: the checkpoint has none; then no blocks
+    views: tuple[View, ...]  # of its answers
+    absent: str | None  # why there is no number: the checkpoint has none; then no views
     notes: tuple[str, ...]  # warnings, and why something is missing
     link: str  # page and query
     commands: tuple[str, ...]
@@ -205,14 +141,19 @@ class Part:
     ran: tuple[str, ...]  # where the model ran for it, such as "cpu in float32"
 
     @property
-    def figures(self) -> tuple[Drawn, ...]:
-        """Its figures, in order."""
-        return tuple(block for block in self.blocks if isinstance(block, Drawn))
+    def elements(self) -> tuple[Element, ...]:
+        """Everything that its views consist of, in order."""
+        return tuple(element for view in self.views for element in view.elements())
 
     @property
-    def tables(self) -> tuple[Tabled, ...]:
+    def figures(self) -> tuple[Figure, ...]:
+        """Its figures, in order."""
+        return tuple(figure for view in self.views for figure in view.figures)
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
         """Its tables, in order."""
-        return tuple(block for block in self.blocks if isinstance(block, Tabled))
+        return tuple(table for view in self.views for table in view.tables)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,8 +170,3 @@ class Report:
     def name(self) -> str:
         """The checkpoint's name."""
         return self.context.name
-
-
-def reached(answers: Iterable[Any]) -> tuple[Any, ...]:
-    """Answers with None in place of refusals."""
-    return tuple(None if isinstance(answer, InspectorError) else answer for answer in answers)

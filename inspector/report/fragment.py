@@ -1,10 +1,9 @@
-"""Write a section as a piece of HTML for a notebook."""
+"""Write a view as a piece of HTML for a notebook."""
 
 from __future__ import annotations
 
 import base64
 import gzip
-from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -14,32 +13,34 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from inspector.plotting.theme import LIGHT
-from inspector.report.content import Block, Drawn, Tabled
-from inspector.report.page import ASSETS, in_script, write_blocks
+from inspector.report.page import ASSETS, in_script, write_elements
+from inspector.view.blocks import Figure, Table
+from inspector.view.view import Element, View
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 
-def write_fragment(title: str, blocks: Sequence[Block], figure: go.Figure | None, frame: pd.DataFrame | None) -> str:
-    """Write blocks, or a figure or table where there are none.
+def write_fragment(title: str, view: View | None, frame: pd.DataFrame | None) -> str:
+    """Write a view, or a table where there is none.
 
     A fragment with figures brings plotly.js along, compressed: its cell may be run again, moved or exported alone.
 
     Args:
-        frame: Instead of blocks and figure.
+        title: Heading of the piece.
+        view: Of an answer.
+        frame: Instead of it.
     """
     script = f"plotly-{uuid4()}"
-    parts: list[Block | Markup] = [
-        _figure(block.draw(LIGHT), script) if isinstance(block, Drawn) else block for block in blocks
+    elements = view.elements() if view else ()
+    parts: list[Element | Markup] = [
+        _figure(each.draw(LIGHT), script) if isinstance(each, Figure) else each for each in elements
     ]
-    if figure is not None:
-        parts.append(_figure(figure, script))
     if any(isinstance(part, Markup) for part in parts):
         parts.insert(0, _library(script))
     if frame is not None:
-        parts.append(Tabled("rows", "", frame))
-    return write_blocks(title, parts)
+        parts.append(Table("rows", "", frame))
+    return write_elements(title, parts)
 
 
 def _library(script: str) -> Markup:

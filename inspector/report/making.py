@@ -11,10 +11,11 @@ from inspector.catalog import PAGES
 from inspector.demo import examples_of
 from inspector.errors import InspectorError, NotInCheckpointError, RequestError
 from inspector.report import provenance
-from inspector.report.content import About, Context, Part, Report, ReportOptions, Section, reached
+from inspector.report.content import About, Context, Part, Report, ReportOptions, Section
 from inspector.report.sections import BY_SLUG, SECTIONS
 from inspector.request import Request
 from inspector.results.checkpoint import Opened
+from inspector.view.view import view_of
 
 DEFAULT = tuple(section.slug for section in SECTIONS if section.quick)
 COMPARING = "compare"  # the section that needs a second checkpoint
@@ -113,20 +114,22 @@ def _part(ask: Ask, context: Context, section: Section, tell: Callable[[str], No
     analysis = PAGES[section.slug]
     requests = section.ask(context)
     answers = [_answer(ask, request, tell) for request in requests]
-    refused = [answer for answer in answers if isinstance(answer, InspectorError)]
+    refused = [str(answer) for answer in answers if isinstance(answer, InspectorError)]
     absent = str(answers[0]) if isinstance(answers[0], InspectorError) else None
-    found = reached(answers)
+    found = [pair for pair in zip(answers, requests, strict=True) if not isinstance(pair[0], InspectorError)]
+    views = [] if absent else [view_of(answer, request, name=context.name) for answer, request in found]
+    notes = filter(None, (section.note(context), *_warnings(answer for answer, _ in found), *refused))
     return Part(
         slug=section.slug,
         title=analysis.title,
         question=analysis.question,
-        blocks=() if absent else tuple(section.show(context, found)),
+        views=tuple(filter(None, views)),
         absent=absent,
-        notes=() if absent else (*_warnings(found), *map(str, refused)),
+        notes=() if absent else tuple(notes),
         link=provenance.link(context, section.slug, section.query(context)),
         commands=tuple(provenance.command(context, request) for request in requests),
         requests=requests,
-        ran=_places(found),
+        ran=_places(answer for answer, _ in found),
     )
 
 

@@ -10,8 +10,8 @@ from inspector.report.content import Section
 
 
 def _section(room: str) -> Section | None:
-    name = f"{room}.section"
-    return import_module(name).SECTION if find_spec(name) else None
+    name = f"{room}.view"
+    return getattr(import_module(name), "SECTION", None) if find_spec(name) else None
 
 
 _FOUND = [section for page in reversed(PAGES.values()) if (section := _section(page.room))]

@@ -8,7 +8,6 @@ import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -18,11 +17,11 @@ from streamlit.testing.v1 import AppTest
 from inspector.analyses.checks.command.baseline import compare, read_baseline
 from inspector.analyses.checks.compute import ORDER
 from inspector.analyses.checks.frames import norm_frame
+from inspector.analyses.checks.request import CheckRequest
 from inspector.analyses.checks.result import Checks
-from inspector.analyses.checks.section import SECTION
+from inspector.analyses.checks.view import view
 from inspector.catalog import PAGES
 from inspector.demo import DEMOS
-from inspector.report.content import Tabled
 from inspector.store.readers.safetensors import read_safetensors
 from pages._checks import cards as check_cards
 from pages._ui import session, table_files
@@ -144,10 +143,7 @@ def test_thousands_of_alarms_are_shown_by_pattern(open_app: Open, in_thousands: 
     found: Checks = session.engine().run(app.session_state["opened"].fingerprint, "check").result()
     (bad,) = (check for check in found.checks if check.status == "fail")
     assert sorted(each.subject for each in bad.evidence) == sorted(in_thousands)
-    context: Any = None  # the section needs none
-    (evidence,) = (
-        block for block in SECTION.show(context, (found,)) if isinstance(block, Tabled) and block.name == "evidence"
-    )
+    (evidence,) = (each for each in view(found, CheckRequest(), name="x").tables if each.name == "evidence")
     assert len(evidence.frame) == sum(len(check.evidence) for check in found.checks)
     assert len(evidence.lines) < 300
     assert evidence.lines["subject"].tolist()[:3] == table["subject"].tolist()

@@ -72,15 +72,21 @@ def largest(checkpoint: Checkpoint, request: LargestRequest, *, progress: Progre
     tensors = sorted(checkpoint.tensors, key=lambda tensor: -tensor.nbytes)[: request.count]
     return Largest(pd.DataFrame([{"name": tensor.name, "nbytes": tensor.nbytes} for tensor in tensors]))
 ''',
-    "section": """
+    "view": """
 from inspector.analyses.largest.request import LargestRequest
-from inspector.report.content import Section, Tabled
+from inspector.report.content import Section
+from inspector.view.blocks import Table
+from inspector.view.view import Headline, View
 
-SECTION = Section(
-    "largest",
-    ask=lambda _: (LargestRequest(),),
-    show=lambda _, answers: [Tabled("largest", "Largest tensors", answers[0].tensors)],
-)
+
+def view(result, request, *, name):
+    return View(
+        Headline(f"{name}: the {request.count} largest tensors."),
+        beside=(Table("largest", "Largest tensors", result.tensors),),
+    )
+
+
+SECTION = Section("largest", ask=lambda _: (LargestRequest(),))
 """,
 }
 PAGE = '''

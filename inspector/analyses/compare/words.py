@@ -23,6 +23,7 @@ SAID = {
     "equal in sample": "equal in the sample",
     "equal": "equal",
 }
+WHY_MEASURED = "What do the numbers mean, and how are tensors matched?"
 MEASURED = (
     "Relative change is |b − a| / |a| over a tensor's numbers, where a is this checkpoint and b the second one: at 1 "
     "%, the norm of the change is a hundredth of the tensor's norm. Cosine compares the two tensors as one long "

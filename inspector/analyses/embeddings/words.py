@@ -129,6 +129,21 @@ def _undertrained(health: Health, count: int) -> Finding:
     return _finding(name, count, "No ordinary token's row looks untrained.", ODD, detail)
 
 
+def headline(result: Embeddings) -> str:
+    """The matrix in a sentence, and what is wrong with its rows."""
+    norms = result.norms
+    text = (
+        f"{result.rows:,} rows of {result.columns:,} numbers, with a median norm of {norms.median:.3f} "
+        f"({norms.min:.3f} to {norms.max:.3f})"
+    )
+    wrong = [
+        f"{each.name} ({each.count:,})" if each.count else each.name
+        for each in result.health.findings
+        if each.status in (BAD, ODD)
+    ]
+    return f"{text}. Worth a look: {', '.join(wrong)}." if wrong else f"{text}; no problems found."
+
+
 def no_problem(result: Embeddings) -> str:
     """That nothing was found, and what was looked for."""
     return f"No problems found in {result.rows:,} rows: {' '.join(each.detail for each in result.health.findings)}"

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 
-from inspector.analyses.heads.result import AnswerLoss, AnswerSpan, Choices, HeadAnswer, NextSentence, NextTokens
+from inspector.analyses.heads.result import (
+    AnswerLoss,
+    AnswerSpan,
+    Choices,
+    FilledTokens,
+    HeadAnswer,
+    Labels,
+    NextSentence,
+    NextTokens,
+    TokenLabels,
+)
 from inspector.analyses.overview.words import HEADS
-from inspector.text import percent_text, shape_text
+from inspector.text import percent_text, plural, shape_text, some
 
 # head -> its axes, and what each field of its output holds
 FIELDS = {
@@ -60,6 +71,7 @@ STEPS = (
     "Probability, rank (0 is the most likely) and entropy (in nats) are computed over the whole vocabulary, before "
     "temperature."
 )
+SPANS_NAMED = 5
 NO_SPAN = "No span: every token has the label O."
 NO_ANSWER = "The same product at the first special token, which means “no answer” (SQuAD 2.0)."
 INSTEAD_OF = (
@@ -111,15 +123,59 @@ def fields(answer: HeadAnswer) -> pd.DataFrame:
     )
 
 
-def follows(result: NextSentence) -> str:
-    """Whether the second text follows the first."""
+def headline(answer: HeadAnswer) -> str:
+    """What the head answers, in a sentence."""
+    return HEADLINES[type(answer.result)](answer.result)
+
+
+def _best_label(result: Labels) -> str:
+    best = result.labels.iloc[0]
+    if result.kind != "regression":
+        return f"Most likely label: {best['label']}, {percent_text(best['score'])}."
+    numbers = zip(result.labels["label"], result.labels["score"], strict=True)
+    return f"The head returns {', '.join(f'{label} {score:.4g}' for label, score in numbers)}."
+
+
+def _spans(result: TokenLabels) -> str:
+    spans = zip(result.spans["text"], result.spans["label"], strict=True)
+    found = [f"“{text}” ({label})" for text, label in spans]
+    return f"{plural(len(found), 'span')}: {some(found, SPANS_NAMED)}." if found else NO_SPAN
+
+
+def _best_answer(result: AnswerSpan) -> str:
+    return f"The best answer: “{result.answer}”, {percent_text(result.score)}."
+
+
+def _next_token(result: NextTokens) -> str:
+    best = result.next.iloc[0]
+    return f"Most likely next token: “{best['token']}”, {percent_text(best['probability'])}."
+
+
+def _filled(result: FilledTokens) -> str:
+    masks = result.tokens[result.tokens["is_mask"]]
+    filled = ", ".join(f"“{token}”" for token in masks["prediction"])
+    return f"At the mask, the most likely token: {filled}." if filled else "The text has no mask."
+
+
+def _verdict(result: NextSentence) -> str:
     verdict = "follows" if result.is_next >= 0.5 else "does not follow"
     return (
         f"According to this head, the second text {verdict} the first: the probability is "
-        f"{percent_text(result.is_next)} that it does and {percent_text(result.not_next)} that it does not. Both come "
-        f"from a softmax over the head's two scores, {result.logits[0]:.4f} (label 0: it follows) and "
+        f"{percent_text(result.is_next)} that it does and {percent_text(result.not_next)} that it does not."
+    )
+
+
+def scores(result: NextSentence) -> str:
+    """Where the two probabilities come from."""
+    return (
+        f"Both come from a softmax over the head's two scores, {result.logits[0]:.4f} (label 0: it follows) and "
         f"{result.logits[1]:.4f} (label 1: it does not)."
     )
+
+
+def follows(result: NextSentence) -> str:
+    """Whether the second text follows the first."""
+    return f"{_verdict(result)} {scores(result)}"
 
 
 def best_choice(result: Choices) -> str:
@@ -160,3 +216,14 @@ def choices(answer: HeadAnswer) -> str:
         f"model together, as input_ids of shape {(1, len(answer.tokens), len(answer.tokens[0]))} (batch × choices × "
         "positions). The head gives each a score; a softmax over the choices turns the scores into probabilities."
     )
+
+
+HEADLINES: dict[type, Callable[[Any], str]] = {
+    NextSentence: _verdict,
+    Labels: _best_label,
+    TokenLabels: _spans,
+    AnswerSpan: _best_answer,
+    Choices: best_choice,
+    NextTokens: _next_token,
+    FilledTokens: _filled,
+}

@@ -25,6 +25,11 @@ def steps_at(token: str, rungs: Sequence[str]) -> str:
     return f"Head steps at {token}: {', then '.join(rungs)}."
 
 
+def headline(climb: Climb) -> str:
+    """What the steps did to the token that the last one names."""
+    return f"At “{climb.token}”, {moves(climb, notable(climb, most=1)[0])}"
+
+
 def moves(climb: Climb, token_id: int) -> str:
     """What each step did to a token: "+412 ranks from the norm of its embedding, …"."""
     way = pd.DataFrame(climb.ranks[climb.ranks["token_id"] == token_id]).to_dict("records")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from itertools import takewhile
 
 from inspector.analyses.lens.figures_compare import Apart, same_top
 from inspector.analyses.lens.frames import MOST_ACROSS
 from inspector.analyses.lens.result import Lens, LensRows
-from inspector.text import plural
+from inspector.text import percent_text, plural
 
+WHY_STEPS = "Why do the steps disagree?"
 WHY = (
     "The dot product h·e = |h||e| cos ranks tokens as the cosine does only if all rows e are equally long, but "
     "frequent and rare tokens differ in norm. A masked-LM head does not compare the hidden state itself with the "
@@ -26,6 +29,34 @@ MEANS = (
     "Means over all positions of this text for each head step: how often its top token is the model's final one, and "
     "how close it is to the true logits of the same layer."
 )
+
+
+def headline(lens: Lens, text: str) -> str:
+    """What the last layer says at the position that a reader looks at first, and since which layer.
+
+    Args:
+        lens: The answer.
+        text: What was read.
+    """
+    position, rung = _telling(lens.tokens, text), lens.rungs[-1]
+    cells = lens.cells
+    here = (cells["rung"] == rung) & (cells["position"] == position) & (cells["rank"] == 0)
+    tops = sorted(cells.loc[here].to_dict("records"), key=lambda row: -row["layer"])
+    if not tops:
+        return agreement(lens)
+    last = tops[0]
+    same = list(takewhile(lambda row: row["token_id"] == last["token_id"], tops))
+    share = last["probability"]
+    sure = f" ({percent_text(share)})" if math.isfinite(share) else ""
+    since = f", from layer {lens.layers[same[-1]['layer']]} on" if len(same) > 1 else ", and at no layer before"
+    return f"At “{lens.tokens[position]}” the last layer says “{last['token']}”{sure} by {rung}{since}."
+
+
+def _telling(tokens: Sequence[str], text: str) -> int:
+    """The position of a special token that was typed, such as a mask; else that of the last token of the text."""
+    typed = [place for place, token in enumerate(tokens) if token.strip() and token.strip() in text]
+    marks = [place for place in typed if len(tokens[place]) > 2 and not tokens[place][:1].isalnum()]
+    return (marks or typed[::-1] or [len(tokens) - 1])[0]
 
 
 def so_far(rows: LensRows, rung: str, *, most: int = MOST_ACROSS) -> str:

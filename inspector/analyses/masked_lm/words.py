@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from inspector.analyses.masked_lm.result import Prediction
-from inspector.text import plural
+from inspector.text import percent_text, plural
 
 JOINT_UP_TO = "Joint answers are available for up to {masks} masks."
+WHY_HOW = "How does the model predict a mask?"
 HOW = (
     "The text goes through the encoder once. At each mask the head turns the hidden state into one logit per token "
     "(dense layer, activation, LayerNorm, product with the word embeddings, bias), and a softmax over the whole "
@@ -29,6 +30,18 @@ WORDS = {  # the same of whole words
     "probability": "Product over the word's tokens, each predicted from those before it. A word of two tokens takes "
     "two masks, so compare words with the same number of tokens.",
 }
+
+
+def headline(prediction: Prediction) -> str:
+    """The most likely token of each mask."""
+    best = [mask.predictions.iloc[0] for mask in prediction.masks]
+    if len(best) == 1:
+        return f"The mask is most likely “{best[0]['token']}”, {percent_text(best[0]['probability'])}."
+    tokens = ", ".join(f"“{row['token']}” ({percent_text(row['probability'])})" for row in best)
+    if not prediction.joint:
+        return f"The masks, each alone, are most likely {tokens}."
+    together = " ".join(prediction.joint[0].tokens)
+    return f"The {len(best)} masks together are most likely “{together}”; each alone: {tokens}."
 
 
 def in_place(hidden: str) -> str:

@@ -45,6 +45,23 @@ IN_MEMORY = (
 )
 
 
+HEADS_BY_WEIGHTS = "The heads are determined from the weights in the files."
+NO_ABSENT_HEAD = "No absent head ever predicts anything here."
+NO_HEAD = "This checkpoint has none, so it gives no predictions."
+
+
+def headline(overview: Overview) -> str:
+    """The checkpoint in a sentence: class, size, heads."""
+    what = overview.architecture or overview.model_type or "a checkpoint without config.json"
+    dtypes = " and ".join(overview.dtypes) or "no tensors"
+    present = [HEADS[head][0] for head, state in overview.heads.items() if state == "present"]
+    heads = f"with weights for {' and '.join(present)}" if present else "without a task head"
+    return (
+        f"{overview.name} is {what}: {count_text(overview.unique_parameters)} parameters in {dtypes}, "
+        f"{bytes_text(overview.nbytes_on_disk)}, {heads}."
+    )
+
+
 def details(overview: Overview) -> dict[str, str]:
     """What configuration, headers and tokenizer say of the model."""
     tokenizer = overview.tokenizer

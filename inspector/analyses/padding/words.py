@@ -12,6 +12,7 @@ SENTENCES = (  # of different lengths, so that there is padding
     "the capital and largest city of a country.\n"
     "he drank a glass of cold water in the second month of the year."
 )
+WHY_NOT_ZERO = "Why does training move the padding row?"
 MECHANISM = (
     "nn.Embedding(padding_idx=…) starts the row at zero and blocks the gradient through the look-up, but not through "
     "the output layer. If the output layer is tied to the embeddings, the row is also an output vector. Padding is "
@@ -21,6 +22,7 @@ MECHANISM = (
     "that occur. The push is strongest at the start of training, when the model still gives padding some probability. "
     "Adam divides a small steady gradient by its own size, so the row keeps moving."
 )
+WHY_MASK = "Why must a mean leave padding out?"
 AVERAGES = (
     "A model computes a hidden state at every position, padding included. These states are not zero, whatever the "
     "padding vector is: they have gone through every layer. So a sentence vector must be the mean over the positions "

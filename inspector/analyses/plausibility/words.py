@@ -24,6 +24,23 @@ def subtitle(result: Plausibility) -> str:
     return f"each token masked {masked}; below it, its surprisal in bits"
 
 
+def headline(result: Plausibility) -> str:
+    """How plausible the text is, and its most surprising token."""
+    if not result.judged:
+        return "No token of the text could be judged."
+    tokens = [row for row in result.tokens.to_dict("records") if row["judged"]]
+    worst = max(tokens, key=lambda row: row["bits"])
+    name, value = (
+        ("perplexity", result.perplexity)
+        if result.perplexity is not None
+        else ("pseudo-perplexity", result.pseudo_perplexity)
+    )
+    return (
+        f"The text has a {name} of {value:.2f}; its most surprising token is “{worst['token']}” "
+        f"({worst['bits']:.1f} bits, rank {worst['rank']:,})."
+    )
+
+
 def totals(result: Plausibility) -> str:
     """How each token was judged, and what they add up to."""
     if result.method == "causal":

@@ -10,6 +10,7 @@ from inspector.text import bytes_text, percent_text, plural, shape_text
 
 INPUTS = {"word_embeddings", "wte", "embed_tokens", "embed_in", "shared", "tok_embeddings"}
 OUTPUTS = {"decoder", "lm_head", "embed_out", "vocab_projector", "generator_lm_head", "output"}
+JUDGED = "How each group was judged: as declared, in the file, and in memory."
 REUSED = "Modules that one forward pass runs more than once"
 # {who} the names, {n} tensors of {shape}; by verdict, or by verdict and what the file holds.
 ANSWERS = {

@@ -28,6 +28,7 @@ RULE = (
     "and that name decides. A module that is used several times in one pass (ALBERT's layer) likewise has one set of "
     "parameters and gets one update for all of its uses. A frozen parameter (requires_grad is False) is in no group.",
 )
+WHY_DECOUPLED = "How does AdamW decay weights?"
 DECOUPLED = (
     "L2 regularization adds λ·w to the gradient. Adam then divides the sum, including the decay, by the gradient's "
     "running size: a weight with large gradients hardly decays, one with small gradients decays strongly. AdamW "

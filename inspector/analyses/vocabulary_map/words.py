@@ -19,6 +19,11 @@ def made_by(projection: Projection) -> str:
     return "umap-learn" if projection.implementation == UMAP_LEARN else projection.method.upper()
 
 
+def headline(projection: Projection) -> str:
+    """The map in a sentence."""
+    return f"A map of {projection.rows:,} tokens by {made_by(projection)}: {kept(projection)}."
+
+
 def kept(projection: Projection) -> str:
     """The share of true neighbors that the map keeps, in a few words."""
     return f"{percent_text(projection.kept_neighbours)} of the 15 true neighbors kept"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 import torch
@@ -13,10 +12,10 @@ from inspector.analyses.checks.compute import check
 from inspector.analyses.checks.compute_census import Census
 from inspector.analyses.checks.compute_magnitudes import MOST, find_siblings, list_norms
 from inspector.analyses.checks.frames import norm_frame
+from inspector.analyses.checks.request import CheckRequest
 from inspector.analyses.checks.result import read_checks
-from inspector.analyses.checks.section import SECTION
+from inspector.analyses.checks.view import view
 from inspector.analyses.checks.words_magnitudes import table
-from inspector.report.content import Tabled
 from inspector.results.plain import to_json
 from inspector.store.manifests.columns import TensorInfo
 from tests.conftest import silent
@@ -142,10 +141,7 @@ def test_norms_survive_json_and_are_in_the_report(deep, open_path):
     }  # fmt: skip
     del plain["norms"]  # of an earlier version
     assert read_checks(plain).norms == ()
-    context: Any = None  # the section needs none
-    (norms,) = (
-        block for block in SECTION.show(context, (found,)) if isinstance(block, Tabled) and block.name == "norms"
-    )  # fmt: skip
+    (norms,) = (each for each in view(found, CheckRequest(), name="x").tables if each.name == "norms")
     assert norms.frame.equals(norm_frame(found.norms))
     assert norms.frame["shape"].iloc[0] == "64 × 32"
 

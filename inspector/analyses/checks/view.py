@@ -1,0 +1,68 @@
+"""Whether anything is wrong with the checkpoint, with the evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pandas as pd
+
+from inspector.analyses.checks import words, words_magnitudes
+from inspector.analyses.checks.frames import PATTERN, SUBJECT, as_frame, norm_frame
+from inspector.analyses.checks.request import CheckRequest
+from inspector.analyses.checks.result import Checks, Status
+from inspector.report.content import Section
+from inspector.view.blocks import Block, Bullets, Sentence, Table
+from inspector.view.view import Headline, Tab, Verdict, View
+
+VERDICTS: dict[Status, Verdict] = {"fail": "problem", "warn": "warning"}
+
+
+def view(checks: Checks, request: CheckRequest, *, name: str) -> View:
+    """The verdict, what to do next, all checks, all evidence, sizes of weights."""
+    word, said = words.verdict(checks)
+    verdicts: list[Verdict] = [verdict for status, verdict in VERDICTS.items() if checks.counts[status]]
+    return View(
+        Headline(f"{word}. {said}", verdicts[0] if verdicts else "ok"),
+        beside=tuple(_problems(checks)),
+        tabs=(
+            Tab("All checks", lambda: _checks(checks)),
+            Tab("Evidence", lambda: _evidence(checks)),
+            Tab(words_magnitudes.HEADING, lambda: _norms(checks)),
+        ),
+    )
+
+
+def _problems(checks: Checks) -> Iterator[Block]:
+    if not_read := words.reading(checks):
+        yield Sentence(not_read)
+    alarms = [check for check in checks.worst_first() if check.status != "ok"]
+    if alarms:
+        yield Bullets(tuple(f"{check.name} ({check.status}): {check.detail} {check.next_step}" for check in alarms))
+
+
+def _checks(checks: Checks) -> Iterator[Block]:
+    yield Table(
+        "checks",
+        "All checks, worst first",
+        pd.DataFrame(
+            {"check": check.name, "status": check.status, "severity": check.severity, "found": check.detail}
+            for check in checks.worst_first()
+        ),
+    )
+
+
+def _evidence(checks: Checks) -> Iterator[Block]:
+    ordered = checks.worst_first()
+    evidence = as_frame(each for check in ordered for each in check.evidence)
+    if len(evidence):
+        evidence.insert(0, "check", [check.name for check in ordered for _ in check.evidence])
+        yield Table("evidence", "Evidence", evidence, by=SUBJECT)
+
+
+def _norms(checks: Checks) -> Iterator[Block]:
+    if checks.norms:
+        yield Sentence(words_magnitudes.table(checks))
+        yield Table("norms", words_magnitudes.HEADING, norm_frame(checks.norms), by=PATTERN)
+
+
+SECTION = Section("checks", ask=lambda _: (CheckRequest(),))

@@ -1,0 +1,91 @@
+"""What changed between the checkpoint and a second one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from inspector.analyses.compare.figures import change_bars, change_heatmap, changed_outside
+from inspector.analyses.compare.request import CompareRequest
+from inspector.analyses.compare.result import Comparison
+from inspector.analyses.compare.words import MEASURED, WHY_MEASURED, no_layers
+from inspector.report import provenance
+from inspector.report.content import Context, Section
+from inspector.request import Request
+from inspector.results.checkpoint import Opened
+from inspector.view.blocks import Block, Bullets, Figure, Sentence, Table
+from inspector.view.view import Headline, Picture, Tab, View, Why
+
+BARS = 15
+
+
+def view(result: Comparison, request: CompareRequest, *, name: str) -> View:
+    """Summary, layers, the rest, ties and tokens."""
+    first, *others = result.summary
+    return View(
+        Headline(first, "ok" if result.same else None),
+        picture=_layers(result),
+        beside=(Bullets(tuple(others)), *([Sentence(reason)] if (reason := no_layers(result.layers)) else [])),
+        tabs=(
+            Tab("Tensors", lambda: _tensors(result)),
+            Tab("Layers", lambda: _by_layer(result)),
+            Tab("Tokens", lambda: _tokens(result)),
+        ),
+        why=(Why(WHY_MEASURED, " ".join(MEASURED)),),
+    )
+
+
+def _both(result: Comparison) -> str:
+    return f"{result.name} and {result.other_name}"
+
+
+def _layers(result: Comparison) -> Picture | None:
+    if no_layers(result.layers):
+        return None
+    return Picture(
+        Figure(
+            "layers",
+            lambda theme: change_heatmap(result.layers, names=_both(result), values=result.values, theme=theme),
+            "Relative change by layer and kind of tensor",
+        )
+    )
+
+
+def _tensors(result: Comparison) -> Iterator[Block]:
+    rest = changed_outside(result.tensors, most=BARS)
+    if len(rest):
+        yield Figure(
+            "outside",
+            lambda theme: change_bars(rest, names=_both(result), theme=theme),
+            "Relative change of tensors outside the layers",
+        )
+    ranked = result.tensors.sort_values("relative_change", ascending=False, kind="stable")
+    yield Table("tensors", "Every tensor of both", ranked)
+
+
+def _by_layer(result: Comparison) -> Iterator[Block]:
+    if len(result.layers):
+        yield Table("layers", "The layers, by kind of tensor", result.layers)
+
+
+def _tokens(result: Comparison) -> Iterator[Block]:
+    if len(result.tokens_moved):
+        yield Table("tokens", "Tokens whose embedding moved furthest", result.tokens_moved)
+
+
+def _ask(context: Context) -> tuple[Request, ...]:
+    """The comparison with the second checkpoint, which `make_report` has made sure of."""
+    return (CompareRequest(other=_other(context).fingerprint),)
+
+
+def _other(context: Context) -> Opened:
+    if context.other is None:
+        raise AssertionError("This section needs a second checkpoint.")
+    return context.other
+
+
+def _query(context: Context) -> dict[str, str]:
+    named = provenance.reference(_other(context))
+    return CompareRequest(other=named).to_query() if named else {}
+
+
+SECTION = Section("compare", ask=_ask, query=_query, quick=False)

@@ -1,0 +1,30 @@
+"""How two texts differ over the whole vocabulary."""
+
+from __future__ import annotations
+
+from inspector.analyses.contrast import words
+from inspector.analyses.contrast.figures import figure, names_of
+from inspector.analyses.contrast.request import ContrastRequest
+from inspector.analyses.contrast.result import Contrast
+from inspector.view.blocks import Figure, Sentence, Table
+from inspector.view.view import Headline, Picture, View
+
+
+def view(result: Contrast, request: ContrastRequest, *, name: str) -> View:
+    """Likelihood against difference, and the tokens that each text makes more likely."""
+    first, second = names_of(result)
+    return View(
+        Headline(words.headline(result, (first, second))),
+        picture=Picture(
+            Figure(
+                "contrast",
+                lambda theme: figure(result, name=name, theme=theme),
+                "Each token of the vocabulary as a point: its likelihood, and how far the two texts differ on it",
+            )
+        ),
+        beside=(
+            Sentence(words.JENSEN_SHANNON),
+            Table("first", f"More likely with {first}", result.favours_first),
+            Table("second", f"More likely with {second}", result.favours_second),
+        ),
+    )

@@ -1,0 +1,66 @@
+"""The static embeddings: norms, special tokens, and the health of their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pandas as pd
+
+from inspector.analyses.embeddings import words
+from inspector.analyses.embeddings.request import EmbeddingsRequest
+from inspector.analyses.embeddings.result import Embeddings
+from inspector.analyses.vocabulary_map.request import ProjectRequest
+from inspector.report.content import Section
+from inspector.view.blocks import Block, Facts, Sentence, Table
+from inspector.view.view import Headline, Tab, Verdict, View, Why
+
+VERDICTS: dict[str, Verdict] = {"fail": "problem", "warn": "warning"}
+
+
+def view(result: Embeddings, request: EmbeddingsRequest, *, name: str) -> View:
+    """Norms, special tokens, and what is wrong with the rows."""
+    found = {each.status for each in result.health.findings}
+    worst = next((status for status in VERDICTS if status in found), "ok")
+    return View(
+        Headline(words.headline(result), VERDICTS.get(worst, "ok")),
+        beside=tuple(_beside(result)),
+        tabs=(Tab("Health", lambda: _health(result)), Tab("Under-trained", lambda: _undertrained(result))),
+        why=tuple(Why(*pair) for pair in (words.explain_padding(result), words.explain_special(result))),
+    )
+
+
+def _beside(result: Embeddings) -> Iterator[Block]:
+    yield Facts(
+        {
+            "Matrix": f"{result.tensor}, {result.rows:,} × {result.columns:,}",
+            "Smallest norm": f"{result.norms.min:.4f}",
+            "Median norm": f"{result.norms.median:.4f}",
+            "Largest norm": f"{result.norms.max:.4f}",
+        }
+    )
+    if len(result.neighbours):
+        yield Sentence(words.nearest(result))
+        yield Table("neighbors", f"Nearest to {result.query}", result.neighbours)
+    if len(result.special):
+        yield Table("special-tokens", "Special tokens", result.special)
+
+
+def _health(result: Embeddings) -> Iterator[Block]:
+    yield Table(
+        "health",
+        "Checks of every row",
+        pd.DataFrame(
+            {"looked_for": each.name, "found": each.count, "status": each.status, "detail": each.detail}
+            for each in result.health.findings
+        ),
+    )
+    yield Sentence(result.health.indicator.statement)
+
+
+def _undertrained(result: Embeddings) -> Iterator[Block]:
+    if len(result.undertrained):
+        yield Sentence(words.UNTRAINED)
+        yield Table("undertrained", "Under-trained tokens, most suspicious first", result.undertrained)
+
+
+SECTION = Section("embeddings", ask=lambda _: (EmbeddingsRequest(), ProjectRequest()))

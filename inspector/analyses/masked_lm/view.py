@@ -1,0 +1,81 @@
+"""What the masked-LM head predicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from inspector.analyses.masked_lm import words
+from inspector.analyses.masked_lm.frames import joint_answers
+from inspector.analyses.masked_lm.request import PredictRequest
+from inspector.analyses.masked_lm.result import Mask, Prediction
+from inspector.analyses.plausibility.request import PlausibilityRequest
+from inspector.plotting.predictions import topk_bars
+from inspector.report.content import Context, Section
+from inspector.request import Request
+from inspector.view.blocks import Block, Figure, Sentence, Table
+from inspector.view.view import Headline, Picture, Tab, View, Why
+
+
+def view(prediction: Prediction, request: PredictRequest, *, name: str) -> View:
+    """Bars for each mask, and what fills all of them together."""
+    first, *others = (_bars(prediction, number, name) for number in range(len(prediction.masks)))
+    return View(
+        Headline(words.headline(prediction)),
+        picture=Picture(first),
+        beside=(Sentence(f"The text: {prediction.text}"), *others, *_together(prediction, request)),
+        tabs=(Tab("Answers", lambda: _answers(prediction)),),
+        why=(Why(words.WHY_HOW, words.HOW),),
+    )
+
+
+def _bars(prediction: Prediction, place: int, name: str) -> Figure:
+    mask: Mask = prediction.masks[place]
+    several = len(prediction.masks) > 1
+    where = f"mask {place + 1} at position {mask.position}" if several else "the mask"
+    return Figure(
+        f"mask-{place + 1}",
+        lambda theme: topk_bars(
+            mask.predictions,
+            title=f"What {name} predicts for {where}",
+            subtitle=words.OTHERS_OPEN if several else "",
+            theme=theme,
+        ),
+        f"The most likely tokens of {where}, as bars",
+    )
+
+
+def _together(prediction: Prediction, request: PredictRequest) -> Iterator[Block]:
+    if len(prediction.masks) > 1 and prediction.joint:
+        yield Sentence(words.joint(request.order))
+        yield Table("joint", "All masks together", joint_answers(prediction))
+
+
+def _answers(prediction: Prediction) -> Iterator[Block]:
+    for number, mask in enumerate(prediction.masks, start=1):
+        yield Table(f"mask-{number}", f"Most likely tokens at position {mask.position}", mask.predictions)
+        if mask.words is not None:
+            yield Table(f"words-{number}", f"The words compared at position {mask.position}", mask.words)
+
+
+def _ask(context: Context) -> tuple[Request, ...]:
+    """The masks of the text, if it has any, and the text itself; of a causal model the text alone."""
+    setting = context.setting
+    judge = PlausibilityRequest(text=setting.text, device=setting.device, dtype=setting.dtype)
+    return (_asked(context), judge) if _has_mask(context) else (judge,)
+
+
+def _has_mask(context: Context) -> bool:
+    return not context.overview.is_causal and bool(context.mask and context.mask in context.setting.text)
+
+
+def _asked(context: Context) -> PredictRequest:
+    setting = context.setting
+    return PredictRequest(text=setting.text, device=setting.device, dtype=setting.dtype)
+
+
+def _note(context: Context) -> str:
+    """Why no mask is predicted."""
+    return "" if context.overview.is_causal or _has_mask(context) else words.NO_MASK
+
+
+SECTION = Section("masked_lm", ask=_ask, query=lambda context: _asked(context).to_query(), note=_note)

@@ -1,0 +1,1 @@
+"""Views: what answers consist of."""
