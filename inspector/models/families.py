@@ -324,6 +324,12 @@ def heads_present(config: Mapping[str, Any], names: Collection[str], family: Fam
     return present
 
 
+def with_this_head(names: Collection[str], families: Mapping[str, Family]) -> list[str]:
+    """Model types of which a file holds the whole masked-LM head, by the names of its tensors."""
+    held = {modern(name) for name in names}
+    return [kind for kind, family in families.items() if family.masked_lm and _holds(family.masked_lm, held)]
+
+
 def _holds(wanted: tuple[str, ...], held: set[str]) -> bool:
     # A file may store a tied bias under its other name only.
     return all(name in held or name.replace(".bias", ".decoder.bias") in held for name in wanted)

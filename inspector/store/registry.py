@@ -16,6 +16,7 @@ from urllib.parse import quote, unquote
 
 from inspector.errors import CheckpointError
 from inspector.settings import Settings
+from inspector.store.disk import disk_sentence
 from inspector.store.files import (
     FRESH,
     LOCK,
@@ -142,12 +143,11 @@ def rename_checkpoint(fingerprint: str, name: str, *, settings: Settings) -> Non
     """Give an upload another name.
 
     Raises:
-        CheckpointError: If the name is empty, too long or not printable, or the upload is gone.
+        CheckpointError: If the name is empty, too long or not printable, the upload is gone, or the disk is full.
     """
     refuse_name(name)
     folder = _entry_folder(fingerprint, settings)
-    stored = _stored(folder)
-    _rewrite(folder, replace(stored, name=name.strip()))
+    _rewrite(folder, replace(_stored(folder), name=name.strip()), settings)
 
 
 def refuse_name(name: str) -> None:
@@ -167,10 +167,10 @@ def pin_checkpoint(fingerprint: str, *, pinned: bool, settings: Settings) -> Non
     """Keep an upload whatever room is needed, or do so no longer.
 
     Raises:
-        CheckpointError: If the upload is gone.
+        CheckpointError: If the upload is gone, or the disk is full.
     """
     folder = _entry_folder(fingerprint, settings)
-    _rewrite(folder, replace(_stored(folder), pinned=pinned))
+    _rewrite(folder, replace(_stored(folder), pinned=pinned), settings)
 
 
 def delete_checkpoint(fingerprint: str, *, settings: Settings) -> None:
@@ -221,10 +221,14 @@ def _sweep_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _rewrite(folder: Path, stored: StoredCheckpoint) -> None:
+def _rewrite(folder: Path, stored: StoredCheckpoint, settings: Settings) -> None:
     entry = asdict(stored)
     del entry["fingerprint"]  # the folder's name
-    write_atomically(folder / ENTRY, json.dumps(entry))
+    try:
+        write_atomically(folder / ENTRY, json.dumps(entry))
+    except OSError as error:
+        full = disk_sentence(error, settings)
+        raise CheckpointError(full or f"The store cannot be written ({error.strerror or 'no access'}).") from error
 
 
 def _entry_folder(fingerprint: str, settings: Settings) -> Path:
@@ -241,7 +245,7 @@ def _is_entry(folder: Path) -> bool:
 def _stored(folder: Path) -> StoredCheckpoint:
     entry = read_entry(folder)
     name, nbytes, created = entry.get("name"), entry.get("nbytes"), entry.get("created")
-    if not (isinstance(created, str) and TIME.fullmatch(created)):
+    if not (isinstance(created, str) and _is_time(created)):
         created = _changed(folder / MANIFEST)
     return StoredCheckpoint(
         fingerprint=folder.name,
@@ -250,6 +254,12 @@ def _stored(folder: Path) -> StoredCheckpoint:
         created=created,
         pinned=entry.get("pinned") is True,
     )
+
+
+def _is_time(text: str) -> bool:
+    with contextlib.suppress(ValueError):
+        return bool(TIME.fullmatch(text)) and datetime.fromisoformat(text).tzinfo is not None
+    return False
 
 
 def _changed(path: Path) -> str:

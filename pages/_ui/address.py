@@ -179,7 +179,11 @@ def _populate_all(self: QueryParams, query_string: str, valid_script_hashes: set
 
 
 def _seed_and_say(self: SessionState, metadata: Any, user_key: str, widget_id: str, url_value: str | list[str]) -> bool:
-    taken = _seed(self, metadata, user_key, widget_id, url_value)
+    try:
+        taken = _seed(self, metadata, user_key, widget_id, url_value)
+    except OverflowError:  # 1e400 for a whole number
+        self._clear_url_param(user_key)
+        taken = False
     value = self[user_key] if taken else metadata.deserializer(None)
     if not _is(value, url_value, metadata):
         shown, choices = _text(metadata.serializer(value)), _choices(metadata)
@@ -200,7 +204,7 @@ def _is(value: Any, url_value: str | list[str], metadata: Any) -> bool:
         if isinstance(asked, str):  # a label, or a text
             return metadata.deserializer(asked) == value
         return metadata.serializer(value) == asked
-    except (ValueError, TypeError, IndexError):
+    except (ValueError, TypeError, IndexError, OverflowError):
         return False
 
 

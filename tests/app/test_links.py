@@ -18,6 +18,7 @@ Open = Callable[..., AppTest]
         ("lens", {"rung": "nonsense"},
          "rung to nonsense, which does not exist: logits is shown instead. Choose from: dot, cosine"),
         ("lens", {"layer": "99"}, "layer to 99, which does not exist: 4 is shown instead."),
+        ("lens", {"layer": "1e400"}, "layer to 1e400, which does not exist: 4 is shown instead."),
         ("lens", {"layer": "two"}, "layer to two, which does not exist: 4 is shown instead."),
         ("lens", {"other": "upload:gone"}, "other to upload:gone, which does not exist: the same"),
         ("embeddings", {"color": "mood"}, "color to mood, which does not exist: kind is shown"),
@@ -67,6 +68,13 @@ def test_what_is_out_of_bounds_is_refused_until_something_else_is_chosen(open_ap
     assert not app.error
     app.number_input(key="k").set_value(5).run()  # what was shown in its place can be chosen
     assert not app.error
+
+
+def test_a_number_beyond_all_numbers_is_refused(open_app: Open) -> None:
+    app = open_app("lens", k="1e400", checkpoint="demo-bert")
+    assert not app.exception
+    assert "k" in app.error[0].value
+    assert "1e400" in app.error[0].value
 
 
 def test_what_another_page_takes_and_this_one_does_not_is_left_behind(open_app: Open) -> None:

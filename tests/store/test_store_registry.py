@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import errno
+import json
 import os
 import signal
 import subprocess
 import sys
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
 from inspector.errors import CheckpointError
-from inspector.store import files
+from inspector.store import files, registry
 from inspector.store.manifests.entries import load_manifest
 from inspector.store.reference import CheckpointRef
 from inspector.store.registry import (
@@ -20,6 +23,7 @@ from inspector.store.registry import (
     incoming_folder,
     list_checkpoints,
     new_upload,
+    pin_checkpoint,
     read_names,
     rename_checkpoint,
     sweep,
@@ -252,3 +256,24 @@ def test_names_too_long_to_keep(settings, name):
     _, place = new_upload(settings)
     with pytest.raises(CheckpointError, match=r"The file name .* is too long"):
         write_upload(place, name, b"")
+
+
+def test_a_name_that_the_disk_refuses_is_one_sentence(settings, fingerprint, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(registry, "write_atomically", full)
+    for change in (rename_checkpoint, pin_checkpoint):
+        what = {"name": "new"} if change is rename_checkpoint else {"pinned": True}
+        with pytest.raises(CheckpointError, match="The disk of the store is full"):
+            change(fingerprint, **what, settings=settings)
+    assert names_listed(settings) != ["new"]
+
+
+@pytest.mark.parametrize("created", ["T:+-T:+-T:+-T", "2026-11-27", "9999-99-99T00:00:00+00:00", "2026-11-27T03:00:00"])
+def test_a_time_that_is_none_is_replaced_by_the_files(settings, fingerprint, created):
+    entry = settings.home / "checkpoints" / fingerprint / "entry.json"
+    entry.write_text(json.dumps({"name": "mini", "nbytes": 1, "created": created}))
+    (stored,) = list_checkpoints(settings)
+    assert datetime.fromisoformat(stored.created).tzinfo is not None
+    assert stored.created != created

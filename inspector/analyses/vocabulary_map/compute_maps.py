@@ -124,6 +124,11 @@ class Mapper:
             raise NotInCheckpointError(
                 f"{rows} × {columns} embeddings are too few for a map in {request.dimensions} dimensions."
             )
+        if float(self._norms.max()) ** 2 * rows > float(np.finfo(np.float32).max):
+            raise NotInCheckpointError(
+                "The embeddings have numbers so large that float32 cannot hold the sums that a map needs: the weights "
+                "may be damaged. Compare the file's SHA-256 with its source's."
+            )
         least = request.neighbors + 1
         if request.implementation == UMAP_LEARN:  # it starts from as many eigenvectors, and one
             least = max(least, request.dimensions + 1)

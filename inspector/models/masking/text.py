@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from inspector.errors import NotInCheckpointError, RequestError
 from inspector.models.checkpoint import Checkpoint
+from inspector.models.families import FAMILIES, with_this_head
 from inspector.models.masking.head import Row
 from inspector.models.tokens import SPACE, Tokens
 from inspector.models.vocabulary.labels import find_row, is_row
@@ -198,6 +199,12 @@ def _without_head(checkpoint: Checkpoint) -> str:
         return (
             f"{checkpoint.name} is an encoder-decoder model: it generates text and has no masked-LM head. Look at its "
             "Vocabulary lens and Embeddings."
+        )
+    if kinds := with_this_head(checkpoint.tensors.names, FAMILIES):
+        return (
+            f"{checkpoint.name} has no MLM head of the model type that its config.json names: the file's head has the "
+            f"tensor names of {' or '.join(kinds[:3])}. If the weights are of that type, correct model_type in "
+            "config.json."
         )
     return (
         f"{checkpoint.name} has no MLM head: its file contains only the encoder, and a head filled with random numbers "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import pandas as pd
@@ -433,6 +434,15 @@ def test_half_a_head_is_no_head(tmp_path, open_path):
     del tensors["cls.predictions.transform.dense.weight"]
     save_file(tensors, folder / "model.safetensors")
     with pytest.raises(NotInCheckpointError, match="no MLM head"):
+        predict(open_path(folder), progress=silent, text=TEXT)
+
+
+def test_a_head_of_another_model_type_is_not_called_missing(tmp_path, open_path):
+    folder = save_checkpoint(random_model("BertForMaskedLM"), tmp_path / "other")
+    config = json.loads((folder / "config.json").read_text())
+    config |= {"model_type": "distilbert", "architectures": ["DistilBertForMaskedLM"]}
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(NotInCheckpointError, match=r"the tensor names of bert.* If .*, correct model_type in config"):
         predict(open_path(folder), progress=silent, text=TEXT)
 
 

@@ -368,3 +368,11 @@ def test_a_map_leaves_torch_the_threads_that_it_had(open_matrix, tmp_path):
     open_matrix(clustered(60, 16))
     command = [sys.executable, "-c", PROGRAM, str(tmp_path / "planted"), str(tmp_path / "other")]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.split() == ["1"]
+
+
+@pytest.mark.parametrize("size", [1e30, 1e18])
+@pytest.mark.parametrize("method", ["pca", "umap"])
+def test_numbers_that_overflow_are_one_sentence(open_matrix, method, size):
+    matrix = torch.randn(200, 16, generator=torch.Generator().manual_seed(0)) * size
+    with pytest.raises(NotInCheckpointError, match=r"numbers so large that float32 cannot hold .* SHA-256"):
+        project(open_matrix(matrix), progress=silent, method=method)
