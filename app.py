@@ -30,7 +30,7 @@ else:
     from inspector.serving.start import name_pages_in_the_frame, starting, take_turns
     from inspector.serving.storing.arriving import Arriving
     from inspector.serving.uploads import Uploads
-    from inspector.serving.websocket_filter import WebsocketFilter
+    from inspector.serving.websocket_filter import WebsocketFilter, send_more_than_is_read
     from inspector.settings import settings
 
     SCRIPT = str(Path(__file__).resolve())
@@ -41,13 +41,14 @@ else:
         raise SystemExit(str(error)) from None
     name_pages_in_the_frame()
     take_turns()
+    send_more_than_is_read()
     app = st.App(
         SCRIPT,
         lifespan=starting,
         middleware=[
             Middleware(Headers),
             Middleware(AccessControl, settings=serving()),
-            Middleware(WebsocketFilter, script=SCRIPT),
+            Middleware(WebsocketFilter, script=SCRIPT, settings=serving()),
             Middleware(Uploads, begin=partial(Arriving, settings=settings()), most_nbytes=settings().upload_nbytes),
         ],
         exception_handlers={Exception: failure},

@@ -10,17 +10,32 @@ from __future__ import annotations
 from contextlib import suppress
 
 from google.protobuf.message import DecodeError
+from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.runtime import runtime_util
 
 from inspector.serving.fragment_reruns import FragmentRerunFilter
+from inspector.serving.people import cookie_claims, is_admitted
+from inspector.serving.settings import Serving
 
 REQUESTS = {"rerun_script", "stop_script", "file_urls_request", "app_heartbeat"}
 OPERATIONS = {"deferred_file", "dataframe_chunk"}  # downloads, and tables that load as they scroll
-PROTOCOL_ERROR, TEXT_IS_NOT_TAKEN = 1002, 1003
+PROTOCOL_ERROR, TEXT_IS_NOT_TAKEN, TOO_LONG = 1002, 1003, 1009
+STRANGER_NBYTES = 1 << 16  # of a message, at most, before sign-in
+SENT_NBYTES = 64_000_000  # of a message of the server, at most; a map of 262,144 tokens has 14 MB
 SCRIPT = "app.py"  # in place of its path
 SMALL = 300  # bytes of a message; those that say how a run ends have fewer
+
+
+def send_more_than_is_read() -> None:
+    """Let the server send longer messages than it reads.
+
+    Streamlit 1.67 has one limit for both (`server.maxMessageSize`): the server, which has begun with it, reads no more
+    than that, and what it sends is limited here.
+    """
+    runtime_util._max_message_size_bytes = SENT_NBYTES
 
 
 class WebsocketFilter:
@@ -29,11 +44,13 @@ class WebsocketFilter:
     Args:
         app: What comes next.
         script: The script's path as Streamlit tells it.
+        settings: Who may use the server.
     """
 
-    def __init__(self, app: ASGIApp, *, script: str) -> None:
+    def __init__(self, app: ASGIApp, *, script: str, settings: Serving) -> None:
         self._app = app
         self._script = script.encode()
+        self._settings = settings
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Watch a websocket; anything else passes."""
@@ -41,11 +58,12 @@ class WebsocketFilter:
             await self._app(scope, receive, send)
             return
         reports = FragmentRerunFilter()
+        stranger = self._is_stranger(HTTPConnection(scope))
 
         async def receive_wanted() -> Message:
             while True:
                 message = await receive()
-                code = fault(message)
+                code = TOO_LONG if stranger and len(message.get("bytes") or b"") > STRANGER_NBYTES else fault(message)
                 if code:
                     await send({"type": "websocket.close", "code": code})
                     return {"type": "websocket.disconnect", "code": code}
@@ -60,6 +78,10 @@ class WebsocketFilter:
                 await send(message)
 
         await self._app(scope, receive_wanted, send_discreetly)
+
+    def _is_stranger(self, request: HTTPConnection) -> bool:
+        """Whether somebody sees only the page with the sign-in button; a proxy lets no other in."""
+        return self._settings.sign_in == "oidc" and not is_admitted(cookie_claims(request.cookies), self._settings)
 
 
 def fault(message: Message) -> int:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import BrowserContext, BrowserType, expect
-from websockets.exceptions import InvalidStatus
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from inspector.serving.trial import Server
@@ -96,3 +96,12 @@ def test_sessions_are_for_the_servers_own_pages(
     except InvalidStatus as refusal:
         status = refusal.response.status_code
     assert status == (101 if taken else 403)
+
+
+def test_a_message_that_is_too_long_is_not_read(server: Server) -> None:
+    with connect(server.url.replace("http", "ws") + "/_stcore/stream", origin=server.url) as line:
+        line.send(b"x" * 2_000_001)
+        with pytest.raises(ConnectionClosed) as closed:
+            line.recv(timeout=60)
+    assert closed.value.rcvd is not None
+    assert closed.value.rcvd.code == 1009  # a shorter one that is no request: 1002

@@ -16,7 +16,7 @@ from inspector.serving import people
 from inspector.serving.access_control import AccessControl
 from inspector.serving.headers import Headers, content_policy, inline_scripts, security_headers
 from inspector.serving.settings import read_serving
-from inspector.serving.websocket_filter import WebsocketFilter
+from inspector.serving.websocket_filter import STRANGER_NBYTES, WebsocketFilter
 from tests.models.loops import run
 
 HOST = (b"host", b"localhost:8501")
@@ -225,7 +225,7 @@ def test_only_what_the_pages_ask_is_passed_on():
     assert len(everything) >= 13
     incoming = [{"type": "websocket.receive", "bytes": message.SerializeToString()}
                 for message in everything.values()]  # fmt: skip
-    ask(WebsocketFilter(app, script=SCRIPT), kind="websocket",
+    ask(WebsocketFilter(app, script=SCRIPT, settings=read_serving({})), kind="websocket",
         incoming=[*incoming, {"type": "websocket.disconnect"}])  # fmt: skip
     wanted = {"rerun_script", "stop_script", "file_urls_request", "app_heartbeat",
               "deferred_file", "dataframe_chunk"}  # fmt: skip
@@ -240,9 +240,37 @@ def test_what_is_no_request_ends_the_connection(message, code):
     async def app(scope, receive, send):
         assert (await receive())["type"] == "websocket.disconnect"
 
-    sent = ask(WebsocketFilter(app, script=SCRIPT), kind="websocket",
+    sent = ask(WebsocketFilter(app, script=SCRIPT, settings=read_serving({})), kind="websocket",
                incoming=[{"type": "websocket.receive", **message}])  # fmt: skip
     assert sent == [{"type": "websocket.close", "code": code}]
+
+
+@pytest.mark.parametrize("signed_in", [False, True])
+def test_who_is_not_signed_in_sends_little(oidc, signed_in):
+    received = []
+
+    async def app(scope, receive, send):
+        while (message := await receive())["type"] == "websocket.receive":
+            received.append(len(message["bytes"]))
+
+    settings = read_serving({"INSPECTOR_SIGN_IN": "oidc", "INSPECTOR_PEOPLE": "@example.org"})
+    sizes = [STRANGER_NBYTES, STRANGER_NBYTES + 1]
+    incoming = [{"type": "websocket.receive", "bytes": rerun(size)} for size in sizes]
+    sent = ask(
+        WebsocketFilter(app, script=SCRIPT, settings=settings), headers=[HOST, cookie()] if signed_in else [HOST],
+        kind="websocket", incoming=[*incoming, {"type": "websocket.disconnect"}],
+    )  # fmt: skip
+    assert received == (sizes if signed_in else sizes[:1])
+    assert sent == ([] if signed_in else [{"type": "websocket.close", "code": 1009}])
+
+
+def rerun(nbytes: int) -> bytes:
+    """A request to run a page that has so many bytes."""
+    message = BackMsg()
+    message.rerun_script.query_string = "x" * (nbytes - 12)
+    message.rerun_script.query_string += "x" * (nbytes - message.ByteSize())
+    assert message.ByteSize() == nbytes
+    return message.SerializeToString()
 
 
 def test_a_browser_that_is_gone_ends_in_peace():
@@ -258,7 +286,7 @@ def test_a_browser_that_is_gone_ends_in_peace():
     async def send(message):
         raise OSError("gone")
 
-    run(WebsocketFilter(app, script=SCRIPT)({"type": "websocket"}, receive, send))
+    run(WebsocketFilter(app, script=SCRIPT, settings=read_serving({}))({"type": "websocket"}, receive, send))
     assert received == [{"type": "websocket.disconnect"}]
 
 
@@ -277,7 +305,7 @@ def test_the_greeting_tells_nothing_of_the_machine():
         for message in (greeting, other):
             await send({"type": "websocket.send", "bytes": message.SerializeToString()})
 
-    first, second = ask(WebsocketFilter(app, script=SCRIPT), kind="websocket")
+    first, second = ask(WebsocketFilter(app, script=SCRIPT, settings=read_serving({})), kind="websocket")
     for told in (SCRIPT, "1.67.0", "3.11.7", "Linux", "machine-id"):
         assert told.encode() not in first["bytes"]
     assert ForwardMsg.FromString(first["bytes"]).new_session.initialize.session_id == "an-id"
