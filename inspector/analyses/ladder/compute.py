@@ -33,7 +33,7 @@ def climb(checkpoint: Checkpoint, request: LadderRequest, *, progress: Progress)
         NotInCheckpointError: If the file lacks the base model or a tokenizer.
         RequestError: If a parameter does not fit.
     """
-    setting = prepare(
+    run = prepare(
         checkpoint,
         progress=progress,
         text=request.text,
@@ -42,46 +42,46 @@ def climb(checkpoint: Checkpoint, request: LadderRequest, *, progress: Progress)
         device=request.device,
         dtype=request.dtype,
     )
-    count = len(setting.run.hidden_states)
+    count = len(run.forward.hidden_states)
     layer, position = request.layer, request.position
     layer = choose_layers([layer if layer >= 0 else count + layer], count, option="layer")[0]
-    place = position if position >= 0 else len(setting.tokens) + position
-    if not 0 <= place < len(setting.tokens):
+    place = position if position >= 0 else len(run.tokens) + position
+    if not 0 <= place < len(run.tokens):
         raise RequestError(
-            f"There is no position {position}: this text has 0 to {len(setting.tokens) - 1}.", option="position"
+            f"There is no position {position}: this text has 0 to {len(run.tokens) - 1}.", option="position"
         )
-    hidden = setting.run.hidden_states[layer][0, place : place + 1]
-    with memory_guard(setting.loaded), torch.inference_mode():
-        ids, reads = _read_rungs(setting, hidden, layer == count - 1, place, request.k)
-        geometry = _geometry(setting, hidden[0], ids, reads)
+    hidden = run.forward.hidden_states[layer][0, place : place + 1]
+    with memory_guard(run.loaded), torch.inference_mode():
+        ids, reads = _read_rungs(run, hidden, layer == count - 1, place, request.k)
+        geometry = _geometry(run, hidden[0], ids, reads)
     tokens = checkpoint.require_tokens()
     names = {index: tokens.visible(index) for index in ids.tolist()}
-    way = [(rung, step) for rung, step in step_names(setting.scorer) if rung in reads]
+    way = [(rung, step) for rung, step in step_names(run.scorer) if rung in reads]
     geometry.insert(0, "token", [names[index] for index in geometry["token_id"].tolist()])
     return Climb(
         layer=layer,
         position=place,
-        token=setting.tokens[place],
+        token=run.tokens[place],
         rungs=tuple(rung for rung, _ in way),
         hidden_norm=torch.linalg.vector_norm(hidden.float()).item(),
         ranks=_ranks(way, reads, ids, names),
         geometry=geometry,
-        warnings=setting.warnings,
+        warnings=run.warnings,
         layers=layer_names(count),
         rung_notes={rung: NOTES[rung] for rung, _ in way},
     )
 
 
 def _read_rungs(
-    setting: LensRun, hidden: torch.Tensor, last: bool, place: int, k: int
+    run: LensRun, hidden: torch.Tensor, last: bool, place: int, k: int
 ) -> tuple[torch.Tensor, dict[str, Readout]]:
     """Tokens at the top of any step and pinned ones, ids ascending; and their place at each."""
-    kept = {rung: scores.clone() for rung, scores in setting.score(hidden, slice(place, place + 1), last=last)}
+    kept = {rung: scores.clone() for rung, scores in run.score(hidden, slice(place, place + 1), last=last)}
     tops = []
     for scores in kept.values():
         ids, best = top_tokens(scores, min(k, scores.shape[1]))
         tops.append(ids[best > NO_SCORE].cpu())
-    ids = torch.cat([*tops, setting.pins]).unique()
+    ids = torch.cat([*tops, run.pins]).unique()
     reads = {
         rung: read(scores, k=1, pins=ids.to(scores.device), softmax=rung != "cosine") for rung, scores in kept.items()
     }
@@ -113,13 +113,13 @@ def _ranks(
     return pd.DataFrame(rows)
 
 
-def _geometry(setting: LensRun, hidden: torch.Tensor, ids: torch.Tensor, reads: dict[str, Readout]) -> pd.DataFrame:
-    embedding = setting.loaded.input_embedding[ids.to(hidden.device)].float()
+def _geometry(run: LensRun, hidden: torch.Tensor, ids: torch.Tensor, reads: dict[str, Readout]) -> pd.DataFrame:
+    embedding = run.loaded.input_embedding[ids.to(hidden.device)].float()
     norms = torch.linalg.vector_norm(embedding, dim=1)
     nothing = torch.full((len(ids),), torch.nan)
     dots = reads["dot"].pinned_scores[0] if "dot" in reads else nothing
     cosines = reads["cosine"].pinned_scores[0] if "cosine" in reads else nothing
-    unembedding = setting.scorer.unembedding
+    unembedding = run.scorer.unembedding
     bias = unembedding.bias if unembedding else None
     logits = reads.get(LOGITS)
     return pd.DataFrame(
@@ -131,6 +131,6 @@ def _geometry(setting: LensRun, hidden: torch.Tensor, ids: torch.Tensor, reads: 
             "bias": (nothing if bias is None else bias[ids.to(bias.device)].float().cpu()).numpy(),
             "logit": (nothing if logits is None else logits.pinned_scores[0].cpu()).numpy(),
             "probability": (nothing if logits is None else logits.pinned_probabilities[0].cpu()).numpy(),
-            "pinned": [index in setting.pins.tolist() for index in ids.tolist()],
+            "pinned": [index in run.pins.tolist() for index in ids.tolist()],
         }
     )

@@ -38,7 +38,7 @@ def lens(
     """
     tokens = checkpoint.require_tokens()
     reading = Reading(request, tokens, show)
-    setting = prepare(
+    run = prepare(
         checkpoint,
         progress=progress,
         text=request.text,
@@ -48,24 +48,26 @@ def lens(
         dtype=request.dtype,
         follow=reading.follow,
     )
-    count = len(setting.run.hidden_states)
-    frames = reading.finish(setting, progress)
+    reading.read_last(run, progress)
+    run = run.without_logits()  # the largest thing here
+    count = len(run.forward.hidden_states)
+    frames = reading.finish(run, progress)
     return Lens(
-        tokens=setting.tokens,
-        rungs=setting.scorer.rungs,
+        tokens=run.tokens,
+        rungs=run.scorer.rungs,
         cells=with_tokens(by_layer(frames["cells"]), tokens, place=4),
-        max_abs_error=setting.error,
-        taken_from_model=setting.taken,
-        warnings=setting.warnings,
+        max_abs_error=run.error,
+        taken_from_model=run.taken,
+        warnings=run.warnings,
         pinned=with_tokens(by_layer(frames["pinned"]), tokens, place=3),
-        rung_notes={rung: NOTES[rung] for rung in setting.scorer.rungs},
+        rung_notes={rung: NOTES[rung] for rung in run.scorer.rungs},
         states=_agree(by_layer(frames["states"]), count - 1),
         layers=layer_names(count),
-        tolerance=None if setting.error is None else setting.tolerance,
-        device=str(setting.loaded.device),
-        dtype=setting.loaded.precision,
-        milliseconds=setting.run.milliseconds - reading.milliseconds,
-        left_out=setting.left_out,
+        tolerance=None if run.error is None else run.tolerance,
+        device=str(run.loaded.device),
+        dtype=run.loaded.precision,
+        milliseconds=run.forward.milliseconds - reading.milliseconds,
+        left_out=run.left_out,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
@@ -27,9 +27,9 @@ from inspector.store.readers.levels import read_setting
 STATES = 3  # dimensions of hidden states: batch, positions, width
 
 
-@dataclass(slots=True)
-class LensRun:
-    """One text in one model, run once."""
+@dataclass(frozen=True, slots=True)
+class LensSetup:
+    """One text and the head of one model, before the model has run or while it does."""
 
     loaded: Loaded
     scorer: Scorer
@@ -37,37 +37,6 @@ class LensRun:
     pins: torch.Tensor  # ids, (pins,)
     warnings: tuple[str, ...]
     left_out: tuple[str, ...]
-    run: Forward = field(init=False)  # once the pass has ended
-    error: float | None = None  # largest of our logits so far; None before any was compared
-    largest: float = 1.0  # of the model's logits that were compared, without their signs
-    silent: bool = False  # not one logit of some position is a number
-    taken: bool = False  # the known steps lead elsewhere: logits are the model's own
-
-    @property
-    def tolerance(self) -> float:
-        """Largest error of a logit that the dtype explains."""
-        return 8 * torch.finfo(self.loaded.dtype).eps * self.largest
-
-    def verify(self) -> None:
-        """Compare the last layer's logits with the model's own, and take those if ours differ."""
-        if not self.scorer.has_head:
-            return
-        given = self.run.logits_of(slice(0, 1))
-        if given is not None and given.shape[-1] < self.scorer.rows:  # the model itself cuts spare rows off
-            self.scorer = replace(self.scorer, most=given.shape[-1])
-        with memory_guard(self.loaded), torch.inference_mode():
-            for block in self._blocks():
-                hidden = self.run.hidden_states[-1][0, block]
-                mine = self.scorer.logits(hidden, received=self._received(block))
-                if mine is None:  # its weight is used, and the layer itself never run
-                    self.error = torch.inf
-                else:
-                    self._compare(mine[:, : self.scorer.rows], block)
-        if self.error is None or self.error <= self.tolerance:
-            return
-        self.warnings += (_differ(self.error, self.tolerance),)
-        self.scorer = replace(self.scorer, ladder=None, output=self.scorer.unembedding)
-        self.taken, self.error = True, 0.0
 
     def score(self, hidden: torch.Tensor, block: slice, *, last: bool) -> Iterator[tuple[str, torch.Tensor]]:
         """Score a block of hidden states at every rung, the logits first.
@@ -75,48 +44,117 @@ class LensRun:
         Args:
             hidden: (states, d_model).
             block: Their positions; used for the last layer alone.
-            last: Whether they are of the last layer.
+            last: Whether they are of the last layer, which there is once the model has run.
 
         Yields:
             Rung and (states, vocab) in float32.
         """
         rows = self.scorer.rows
-        given = self.run.logits_of(block) if last and self.taken else None
-        for rung, scores in self.scorer.score(
-            hidden,
-            last=last,
-            received=self._received(block) if last else None,
-            given=None if given is None else given[0],
-        ):
+        received, given = self._of_model(block) if last else (None, None)
+        for rung, scores in self.scorer.score(hidden, last=last, received=received, given=given):
             yield rung, scores[:, :rows] if scores.shape[1] > rows else scores
 
-    def _received(self, block: slice) -> torch.Tensor | None:
-        received = self.run.received
-        # ProphetNet's output layer reads a stream for each of the tokens that it predicts.
-        return None if received is None or received.dim() != STATES else received[0, block]
+    def _of_model(self, _block: slice) -> tuple[torch.Tensor | None, torch.Tensor | None]:
+        """What the output layer received at some positions, and the logits that are taken from the model."""
+        return None, None
 
-    def _blocks(self) -> Iterator[slice]:
-        size = block_states(self.scorer.rows)
-        for begin in range(0, self.run.hidden_states[-1].shape[1], size):
-            yield slice(begin, begin + size)
 
-    def _compare(self, mine: torch.Tensor, block: slice) -> None:
-        """Compare logits with those that the model gave, where they are finite.
+@dataclass(frozen=True, slots=True)
+class LensRun(LensSetup):
+    """One text in one model, run once, and how its logits compare with the model's own."""
+
+    forward: Forward  # the pass
+    error: float | None  # largest of our logits; None: none was compared
+    tolerance: float  # largest error of a logit that the dtype explains
+    taken: bool  # the known steps lead elsewhere: logits are the model's own
+
+    def without_logits(self) -> LensRun:
+        """The same, with nothing that holds the model's own logits: the last layer can be read no more."""
+        return replace(self, forward=self.forward.without_logits())
+
+    def _of_model(self, block: slice) -> tuple[torch.Tensor | None, torch.Tensor | None]:
+        given = self.forward.logits_of(block) if self.taken else None
+        return _received(self.forward, block), None if given is None else given[0]
+
+
+def _received(run: Forward, block: slice) -> torch.Tensor | None:
+    # ProphetNet's output layer reads a stream for each of the tokens that it predicts.
+    return None if run.received is None or run.received.dim() != STATES else run.received[0, block]
+
+
+@dataclass(slots=True)
+class _Comparison:
+    """Our logits beside the model's own."""
+
+    unusable: torch.Tensor  # ids that have no score here
+    error: float | None = None  # largest so far; None before any was compared
+    largest: float = 1.0  # of the model's logits, without their signs
+    silent: bool = False  # not one logit of some position is a number
+
+    def add(self, mine: torch.Tensor | None, given: torch.Tensor | None) -> None:
+        """Compare logits, where those of the model are finite.
 
         Args:
-            mine: (states, vocab), float32.
-            block: Their positions.
+            mine: (states, vocab), float32; None: the head is used, and its layer itself never run.
+            given: (1, states, rows), the model's; None: it gave none.
         """
-        given = self.run.logits_of(block)
-        if given is None:
+        if mine is None:
+            self.error = torch.inf
+        if mine is None or given is None:
             return
         truth = given[0, :, : mine.shape[1]].float()
         usable = torch.isfinite(truth)
         self.silent |= not bool(usable.any(dim=1).all())
-        usable[:, self.scorer.unusable] = False
+        usable[:, self.unusable] = False
         apart = (mine - truth).abs().nan_to_num(nan=float("inf")).where(usable, 0.0)
         self.error = max(self.error or 0.0, apart.max().item())
         self.largest = max(self.largest, truth.abs().where(usable, 0.0).max().item())
+
+
+def _compare(setup: LensSetup, scorer: Scorer, run: Forward) -> _Comparison:
+    """Compare the last layer's logits with the model's own."""
+    found = _Comparison(scorer.unusable)
+    if not scorer.has_head:
+        return found
+    size, states = block_states(scorer.rows), run.hidden_states[-1]
+    with memory_guard(setup.loaded), torch.inference_mode():
+        for begin in range(0, states.shape[1], size):
+            block = slice(begin, begin + size)
+            mine = scorer.logits(states[0, block], received=_received(run, block))
+            found.add(None if mine is None else mine[:, : scorer.rows], run.logits_of(block))
+    return found
+
+
+def _finished(setup: LensSetup, run: Forward, name: str, warnings: tuple[str, ...]) -> LensRun:
+    """What a pass has given, with the model's own logits taken where ours differ.
+
+    Raises:
+        CheckpointError: If the model gives no logit of some position.
+    """
+    loaded, scorer = setup.loaded, setup.scorer
+    given = run.logits_of(slice(0, 1)) if scorer.has_head else None
+    if given is not None and given.shape[-1] < scorer.rows:  # the model itself cuts spare rows off
+        scorer = replace(scorer, most=given.shape[-1])
+    compared = _compare(setup, scorer, run)
+    if compared.silent:
+        raise damaged(name, loaded)
+    error, tolerance = compared.error, 8 * torch.finfo(loaded.dtype).eps * compared.largest
+    taken = error is not None and error > tolerance
+    if error is not None and taken:
+        warnings += (_differ(error, tolerance),)
+        scorer = replace(scorer, ladder=None, output=scorer.unembedding)
+    return LensRun(
+        loaded=loaded,
+        scorer=scorer,
+        tokens=setup.tokens,
+        pins=setup.pins,
+        warnings=setup.warnings + warnings,
+        left_out=setup.left_out,
+        forward=run,
+        error=0.0 if taken else error,
+        tolerance=tolerance,
+        taken=taken,
+    )
 
 
 def _differ(error: float, tolerance: float) -> str:
@@ -141,7 +179,7 @@ def prepare(
     decoder_text: str,
     device: Device,
     dtype: Dtype,
-    follow: Callable[[LensRun, Sequence[torch.Tensor], int], None] | None = None,
+    follow: Callable[[LensSetup, Sequence[torch.Tensor], int], None] | None = None,
     by_blocks_from: int = LARGE_LOGITS,
 ) -> LensRun:
     """Run a text through a checkpoint, and find what its hidden states can be compared with.
@@ -154,7 +192,7 @@ def prepare(
         decoder_text: What the decoder has generated so far.
         device: Where it runs.
         dtype: In which precision.
-        follow: Called while a streamed pass goes on, with the setting, the hidden states so far and their final number.
+        follow: Called while a streamed pass goes on, with the setup, the hidden states so far and their final number.
         by_blocks_from: Numbers, from which on logits are not all made at once where that can be.
 
     Raises:
@@ -184,7 +222,7 @@ def prepare(
     scorer, left_out = build_scorer(loaded, ladder, output)
     if not scorer.rungs:
         raise NotInCheckpointError(" ".join([*left_out, *_warnings(checkpoint, scorer)]))
-    setting = LensRun(
+    setup = LensSetup(
         loaded=loaded,
         scorer=scorer,
         tokens=shown,
@@ -203,34 +241,33 @@ def prepare(
         forward, loaded, torch.tensor([encoded.ids]), torch.tensor([encoded.type_ids]), decoder_ids=decoder_ids
     )
     with (
-        following(loaded, partial(follow, setting)) if follow else nullcontext(),
+        following(loaded, partial(follow, setup)) if follow else nullcontext(),
         noting_tail(loaded.model.base_model) if ladder is None else nullcontext(Tail()) as tail,
     ):
-        run = setting.run = run_once(
+        run = run_once(
             head=scorer.has_head, every_layer=True, capture=output is not None, by_blocks_from=by_blocks_from
         )
+    warnings: tuple[str, ...] = ()
     if any(state.dim() != STATES for state in run.hidden_states):
-        run = _read_streams(checkpoint, setting, tail, partial(run_once, head=False))
+        run, warnings = _read_streams(checkpoint, run, tail, partial(run_once, head=False))
     _check_states(checkpoint, run, len(shown))
     if not torch.isfinite(run.hidden_states[-1]).all():
         raise damaged(checkpoint.name, loaded)
-    setting.verify()
-    if setting.silent:
-        raise damaged(checkpoint.name, loaded)
-    setting.warnings += _cache_note(setting, torch.tensor([encoded.ids]), decoder_ids)
-    return setting
+    finished = _finished(setup, run, checkpoint.name, warnings)
+    note = _cache_note(finished, torch.tensor([encoded.ids]), decoder_ids)
+    return replace(finished, warnings=finished.warnings + note)
 
 
-def _cache_note(setting: LensRun, ids: torch.Tensor, decoder_ids: torch.Tensor | None) -> tuple[str, ...]:
+def _cache_note(finished: LensRun, ids: torch.Tensor, decoder_ids: torch.Tensor | None) -> tuple[str, ...]:
     """Say so where a class of two stacks gives other logits with its cache, as FSMT's drops its causal mask then."""
-    loaded, logits = setting.loaded, setting.run.logits
+    loaded, logits = finished.loaded, finished.forward.logits
     if decoder_ids is None or logits is None or loaded.stream is not None:
         return ()
     with memory_guard(loaded), torch.inference_mode():
         inputs = {"input_ids": ids.to(loaded.device), "decoder_input_ids": decoder_ids.to(loaded.device)}
         usual = loaded.model(**inputs, use_cache=True).logits
     apart = float((usual.float() - logits.float()).abs().nan_to_num(0.0).max())
-    if apart <= setting.tolerance:
+    if apart <= finished.tolerance:
         return ()
     return (
         f"With its cache on, as model(...) runs it by default, {type(loaded.model).__name__} gives logits that differ "
@@ -238,17 +275,19 @@ def _cache_note(setting: LensRun, ids: torch.Tensor, decoder_ids: torch.Tensor |
     )
 
 
-def _read_streams(checkpoint: Checkpoint, setting: LensRun, tail: Tail, run_base: Callable[[], Forward]) -> Forward:
+def _read_streams(
+    checkpoint: Checkpoint, run: Forward, tail: Tail, run_base: Callable[[], Forward]
+) -> tuple[Forward, tuple[str, ...]]:
     """Make one vector a position of states that are several, as the model's own last steps do, where they are found."""
-    states = tail.read(setting.run.hidden_states, run_base)
-    if states is not None:
-        setting.run = replace(setting.run, hidden_states=states)
-        setting.warnings += (
-            f"{checkpoint.config_values.get('model_type')} models keep several vectors for each position between their "
-            "layers: each layer is read as the one vector that the model's own last steps make of them for its final "
-            "norm.",
-        )
-    return setting.run
+    states = tail.read(run.hidden_states, run_base)
+    if states is None:
+        return run, ()
+    note = (
+        f"{checkpoint.config_values.get('model_type')} models keep several vectors for each position between their "
+        "layers: each layer is read as the one vector that the model's own last steps make of them for its final "
+        "norm."
+    )
+    return replace(run, hidden_states=states), (note,)
 
 
 def _check_states(checkpoint: Checkpoint, run: Forward, positions: int) -> None:

@@ -70,11 +70,13 @@ def test_logits_that_are_not_made_at_once_are_the_models_own(open_model, archite
         assert found is not None
         torch.testing.assert_close(found[0], expected[block], rtol=1e-5, atol=1e-5)
     request, tokens = LensRequest(**options), checkpoint.require_tokens()
-    setting = prepare(checkpoint, progress=silent, text=TEXT, pins=(), decoder_text="", dtype="float32", device="cpu",
+    run = prepare(checkpoint, progress=silent, text=TEXT, pins=(), decoder_text="", dtype="float32", device="cpu",
                       by_blocks_from=1)  # fmt: skip
-    cells = Reading(request, tokens, None).finish(setting, silent)["cells"]
-    assert setting.error is not None
-    assert setting.error <= setting.tolerance
+    reading = Reading(request, tokens, None)
+    reading.read_last(run, silent)
+    cells = reading.finish(run, silent)["cells"]
+    assert run.error is not None
+    assert run.error <= run.tolerance
     pd.testing.assert_frame_equal(with_tokens(by_layer(cells), tokens, place=4), whole.cells)
 
 

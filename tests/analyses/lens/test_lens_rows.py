@@ -20,7 +20,7 @@ from inspector.errors import RequestError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.loading import load
 from inspector.models.reading.ladder import Ladder
-from inspector.models.reading.lens_run import LensRun, prepare
+from inspector.models.reading.lens_run import LensSetup, prepare
 from inspector.serving.encoding import decode, encode
 from inspector.serving.engine.wire import MAX_PARTIAL
 from tests.conftest import silent
@@ -106,13 +106,13 @@ def test_layers_that_are_read_together_come_together(open_model, monkeypatch):
     checkpoint = open_model("LlamaForCausalLM", num_hidden_layers=5)
     monkeypatch.setattr(compute_reading, "block_states", lambda rows: 2 * POSITIONS)
     reads: list[tuple[int, bool]] = []
-    score = LensRun.score
+    score = LensSetup.score
 
-    def counted(self: LensRun, hidden: torch.Tensor, block: slice, *, last: bool) -> Any:
+    def counted(self: LensSetup, hidden: torch.Tensor, block: slice, *, last: bool) -> Any:
         reads.append((len(hidden), last))
         return score(self, hidden, block, last=last)
 
-    monkeypatch.setattr(LensRun, "score", counted)
+    monkeypatch.setattr(LensSetup, "score", counted)
     found, shown = streamed(checkpoint)
     assert [layers_of(rows) for rows in shown] == [[0, 1], [0, 1, 2, 3], [0, 1, 2, 3, 4]]
     on_the_way = reads.copy()
@@ -173,8 +173,8 @@ def test_states_that_the_pass_did_not_end_with_are_read_again(open_model, monkey
     checkpoint = open_model("LlamaForCausalLM", num_hidden_layers=3)
     follow = Reading.follow
 
-    def astray(self: Reading, setting: LensRun, states: Sequence[torch.Tensor], count: int) -> None:
-        follow(self, setting, [state + 1 for state in states], count)
+    def astray(self: Reading, setup: LensSetup, states: Sequence[torch.Tensor], count: int) -> None:
+        follow(self, setup, [state + 1 for state in states], count)
 
     monkeypatch.setattr(Reading, "follow", astray)
     found, _ = streamed(checkpoint)
