@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
 BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 FORMULA = ("=", "+", "-", "@", "\t", "\n")
 HIDDEN = {"Cc", "Cs", "Zl", "Zp"}  # controls, lone surrogates, line and paragraph separators
+# What Markdown makes an address of although every sign is escaped: "https://" and "www." before a name, "@" in it.
+ADDRESS = re.compile(r"(?i)(https?://|www(?=\.)|@)(?=\S)")
+JOINER = "\u2060"  # not seen, and no sign of an address
 MARKUP = re.compile(r"([!-/:-@\[-`{-~])")  # ASCII punctuation: all that Markdown gives a meaning
 
 
@@ -47,7 +51,7 @@ def text_html(text: str) -> str:
 
 def literal(text: object) -> str:
     """Make text safe for Markdown: no link, image, color or icon."""
-    return MARKUP.sub(r"\\\1", visible(" ".join(str(text).split())))
+    return MARKUP.sub(r"\\\1", ADDRESS.sub(rf"\1{JOINER}", visible(" ".join(str(text).split()))))
 
 
 def in_code(text: str) -> str:
@@ -60,6 +64,12 @@ def escaped(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def json_text(value: Any) -> str:
+    r"""Write JSON on one line that no terminal acts on: whatever has no glyph is \u009b or \u202e."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    return text if text.isprintable() else "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
 
 
 def quoted(text: str, limit: int = 80) -> str:

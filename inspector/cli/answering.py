@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,7 +21,7 @@ from inspector.request import Request, named_flag
 from inspector.results.plain import to_json
 from inspector.settings import settings
 from inspector.store.reference import CheckpointRef, find_reference
-from inspector.text import escaped
+from inspector.text import escaped, json_text
 
 REFUSED = 2  # exit status
 READS_ALL = ("auto", "all")  # `values` with which a question reads every number
@@ -142,7 +141,7 @@ def show(result: Any, *, as_json: bool) -> None:
     for warning in plain.get("warnings", []):
         sys.stderr.write(f"Warning: {escaped(warning)}\n")
     if as_json:
-        sys.stdout.write(json.dumps(plain, ensure_ascii=False, allow_nan=False) + "\n")
+        sys.stdout.write(json_text(plain) + "\n")
     else:
         from rich.console import Console
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections import deque
@@ -39,7 +38,7 @@ from inspector.store.origins.snapshots import (
 )
 from inspector.store.reference import CheckpointRef, find_reference
 from inspector.store.registry import list_checkpoints
-from inspector.text import escaped
+from inspector.text import escaped, json_text
 
 STATUSES = ("done", "refused", "failed")
 
@@ -238,7 +237,7 @@ def show_many(
     counts = {status: sum(line["status"] == status for line in lines) for status in STATUSES}
     if as_json:
         whole = {"verb": verb, "checkpoints": lines, "counts": counts} | (more or {})
-        sys.stdout.write(json.dumps(whole, ensure_ascii=False, allow_nan=False) + "\n")
+        sys.stdout.write(json_text(whole) + "\n")
         return
     cells = [row(line["result"]) if line["status"] == "done" else None for line in lines]
     empty = dict.fromkeys(next(filter(None, cells), {}))

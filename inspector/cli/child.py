@@ -342,8 +342,8 @@ class _Inside:
         try:
             self._become()
             _do(self._task, self._access.settings, self._fetched, self._send, kept=self._kept)
-        except BaseException:  # nothing may unwind into the parent's frames
-            traceback.print_exc()
+        except BaseException as error:  # nothing may unwind into the parent's frames
+            _print(error)
         finally:
             os._exit(0)
 
@@ -440,10 +440,17 @@ def _explained(error: BaseException, settings: Settings, *, device: str) -> Insp
         return error
     if isinstance(error, ModuleNotFoundError) and (lack := lacks(error)):
         return errors.RequestError(lack)
-    traceback.print_exception(error)
+    _print(error)
     return limits.explain(error, settings, device=device) or InspectorError(
         "The work failed unexpectedly. Try again; if it fails again, report it with the lines above."
     )
+
+
+def _print(error: BaseException) -> None:
+    """Print a traceback; what it quotes of a file stays on its line."""
+    for line in "".join(traceback.format_exception(error)).splitlines():
+        sys.stderr.write(f"{escaped(line)}\n")
+    sys.stderr.flush()  # the process ends without it
 
 
 def _read(message: Any) -> Message:

@@ -22,6 +22,8 @@ HERE = Path(__file__).parent
 STYLE = """<style>
 .st-key-address_bar, .st-key-opening:not(:has([role=progressbar], button)) {display: none}
 [data-testid=stStatusWidget] {display: none}
+/* Streamlit's file would have formulas: a table's own download has none */
+[data-testid=stElementToolbarButton]:has([aria-label^="Download as CSV"]) {display: none}
 .st-key-way button {padding-inline: .5rem}  /* four ways in one line */
 .stMainBlockContainer {padding: 3rem clamp(1rem, 4vw, 4rem) 4rem}
 [data-testid=stColumn] {min-width: min(100%, 17rem)}

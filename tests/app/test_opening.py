@@ -23,7 +23,7 @@ from inspector.errors import STOPPED
 from inspector.serving.engine.protocol import Progress
 from inspector.settings import MB, read_settings, settings
 from inspector.store import registry
-from inspector.text import literal
+from inspector.text import JOINER, literal
 from pages._ui import session
 from tests.app.conftest import ROOT, SECONDS
 from tests.app.looking import button, marked, metrics, said, titles
@@ -189,6 +189,9 @@ def test_a_wrong_setting_is_one_sentence(open_app: Open, monkeypatch: pytest.Mon
 
 def test_markup_of_strangers_is_quoted() -> None:
     assert literal("![a](b) :red[c] $d$ <e>") == (r"\!\[a\]\(b\) \:red\[c\] \$d\$ \<e\>")
+    assert literal("http://a.b www.c.d mailto:e@f.g www @") == (
+        rf"http\:\/\/{JOINER}a\.b www{JOINER}\.c\.d mailto\:e\@{JOINER}f\.g www \@"
+    )
     assert literal("two\nlines\u202e") == r"two lines\\u202e"
 
 

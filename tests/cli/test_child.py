@@ -47,13 +47,17 @@ except InspectorError as error:
 
 def run(home: Path, work: str, *, reference: str = "demo-bert", **environment: str) -> dict[str, Any]:
     """Do some work in a child; gives what came of it."""
+    return json.loads(ran(home, work, reference=reference, **environment).stdout)
+
+
+def ran(home: Path, work: str, *, reference: str = "demo-bert", **environment: str) -> subprocess.CompletedProcess[str]:
+    """Do some work in a child; gives what the command printed."""
     code = SCRIPT.format(work=textwrap.indent(textwrap.dedent(work), "    "), reference=reference)
-    ran = subprocess.run(
+    return subprocess.run(
         [sys.executable, "-c", code],
         env=os.environ | {"INSPECTOR_HOME": str(home)} | environment,
         cwd=ROOT, capture_output=True, text=True, check=True,
     )  # fmt: skip
-    return json.loads(ran.stdout)
 
 
 def test_it_reads_its_checkpoint_and_no_other_file(tmp_path: Path) -> None:
@@ -121,6 +125,12 @@ def test_what_ends_it_is_said_and_leaves_nothing(
     found = run(tmp_path / "home", work, **environment)
     assert said in found["text"], found
     assert list((tmp_path / "home" / WORKERS).iterdir()) == []
+
+
+def test_a_traceback_moves_no_cursor(tmp_path: Path) -> None:
+    printed = ran(tmp_path / "home", r"raise ValueError('a\x1b[31m\x9bb\u202e')").stderr
+    assert r"ValueError: a\x1b[31m\x9bb\u202e" in printed
+    assert printed.replace("\n", "").isprintable()
 
 
 def test_a_store_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from inspector.text import (
     bytes_text,
     count_text,
+    json_text,
     percent_text,
     plain,
     plural,
@@ -93,3 +96,11 @@ def test_shapes_and_plurals() -> None:
     assert shape_text(()) == "scalar"
     assert plural(1, "tensor") == "1 tensor"
     assert plural(0, "tensor") == "0 tensors"
+
+
+@pytest.mark.parametrize("text", ["\u009b31m", "a\u202eb", "\x1b[31m", "\udc80", "\U000e0001", "plain ü 漢"])
+def test_json_holds_nothing_that_a_terminal_acts_on(text):
+    written = json_text({"name": text, "more": [1.5, None]})
+    assert written.isprintable()
+    assert json.loads(written) == {"name": text, "more": [1.5, None]}
+    assert ("ü 漢" in written) == ("ü" in text)
