@@ -14,6 +14,14 @@ from typing import Any, Literal, TypeVar
 from inspector.browser.finding import NO_CHROMIUM, find_chromium
 from inspector.errors import InspectorError, RequestError
 
+# Of the environment: a page could ask for more than Chromium needs.
+KEPT = {
+    *("DBUS_SESSION_BUS_ADDRESS", "HOME", "LANG", "LD_LIBRARY_PATH", "PATH", "TEMP", "TMP", "TMPDIR", "TZ"),
+    *("SYSTEMROOT", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"),
+}
+KEPT_PREFIXES = ("FONTCONFIG_", "LC_")
+# Of choreographer's options, those that let a page read this machine's files and other sites' answers.
+REFUSED_OPTIONS = {"--allow-file-access-from-files", "--disable-web-security"}
 ANSWER_SECONDS = 120.0  # for a page that has to load a model first, on a busy machine
 POLL_SECONDS = 0.1
 Answer = TypeVar("Answer")
@@ -48,6 +56,11 @@ class Tab:
     async def go(self, url: str) -> None:
         """Open an address; the page may still be loading."""
         await self._ask("Page.navigate", url=url)
+
+    async def show(self, page: str) -> None:
+        """Show HTML that has no address, and so no files beside it; it may still be loading."""
+        tree = await self._ask("Page.getFrameTree")
+        await self._ask("Page.setDocumentContent", frameId=tree["frameTree"]["frame"]["id"], html=page)
 
     async def resize(self, width: int, height: int) -> None:
         """Make the window as large as this, in CSS pixels."""
@@ -134,11 +147,23 @@ class Chromium:
         # Imported here: the pages need it only when somebody asks for pictures.
         from choreographer import Browser
         from choreographer.browsers import BrowserClosedError, BrowserFailedError
+        from choreographer.browsers import Chromium as Unconfined
+
+        class Confined(Unconfined):
+            """Chromium without the server's secrets, and without what opens its files to pages."""
+
+            def get_cli(self) -> list[str]:
+                return [word for word in super().get_cli() if word not in REFUSED_OPTIONS]
+
+            def get_env(self) -> dict[str, str]:
+                return {
+                    name: value for name, value in os.environ.items() if name in KEPT or name.startswith(KEPT_PREFIXES)
+                }
 
         logging.getLogger("choreographer.channels.pipe").addFilter(is_no_goodbye)
         # Chromium's own sandbox does not work for root, and only there it is off.
         sandbox = hasattr(os, "geteuid") and os.geteuid() != 0
-        self._browser = Browser(path, headless=True, enable_sandbox=sandbox)
+        self._browser = Browser(path, browser_cls=Confined, headless=True, enable_sandbox=sandbox)
         try:
             await self._browser.open()
         except (BrowserClosedError, BrowserFailedError, OSError) as error:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-import tempfile
 from collections.abc import AsyncIterator, Callable
-from pathlib import Path
 from urllib.parse import unquote
 
 from inspector.browser import Chromium, Tab, run
@@ -36,20 +34,17 @@ def draw_pictures(page: str, names: list[str], *, tell: Tell) -> dict[str, bytes
     Raises:
         InspectorError: If there is no browser, or it fails.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "report.html"
-        file.write_text(page, "utf-8")
-        return run(_draw(file.as_uri(), names, tell))
+    return run(_draw(page, names, tell))
 
 
-async def _draw(url: str, names: list[str], tell: Tell) -> dict[str, bytes]:
+async def _draw(page: str, names: list[str], tell: Tell) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     async with Chromium() as chromium:
         tab = await chromium.tab()
         await tab.resize(WIDTH, HEIGHT)
         await tab.prefer("light")
         await tab.offline()
-        await tab.go(url)
+        await tab.show(page)
         await tab.until(DRAWN)
         for place, name in enumerate(names):
             tell(place / (len(names) + 1), f"Drawing {name}")

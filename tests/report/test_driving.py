@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
+from pathlib import Path
 
+import psutil
 import pytest
 from choreographer.channels import JSONError, _wire
 
 from inspector import browser
+from inspector.browser.driving import REFUSED_OPTIONS
 from tests.models import loops
 
 
@@ -35,6 +39,29 @@ async def _without(seen: list[int]) -> None:
 async def _open_and_close() -> None:
     async with browser.Chromium() as chromium:
         await chromium.tab()
+
+
+def test_chromium_knows_no_secret_and_its_pages_read_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INSPECTOR_PROXY_SECRET", "a-secret-of-the-server")
+    (tmp_path / "secret.js").write_text("window.secret = 1")
+    beside = (tmp_path / "secret.js").as_uri()
+
+    async def look() -> tuple[object, list[str]]:
+        async with browser.Chromium() as chromium:
+            tab = await chromium.tab()
+            await tab.show(f"<script>window.began = 1</script><script src='{beside}'></script><p id=end>")
+            await tab.until("window.began && document.getElementById('end')")
+            read = await tab.value(f"fetch('{beside}').then((answer) => answer.text()).catch(() => 'refused')")
+            known: list[str] = []
+            for process in psutil.Process().children(recursive=True):
+                with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+                    known += [*process.cmdline(), *process.environ().values()] if "chrom" in process.name() else []
+            return (read, await tab.value("window.secret || 'none'")), known
+
+    read, known = browser.run(look())
+    assert read == ("refused", "none")
+    assert known
+    assert not [value for value in known if "a-secret-of-the-server" in value or value in REFUSED_OPTIONS]
 
 
 @pytest.mark.parametrize(("message", "logged"), [("{bye}\n", 0), ('{"id": 1', 1)])
