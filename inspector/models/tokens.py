@@ -22,7 +22,7 @@ from inspector.store.manifests.manifest import Manifest
 if TYPE_CHECKING:  # half a second of an overview
     import pandas as pd
 
-MAX_CHARACTERS = 20_000
+MAX_CHARACTERS = MAX_TOKENS = 20_000  # of a text
 MAX_SHOWN = 300  # characters of one token; real vocabularies have up to 128
 # Where classes that make steps of their own differ from a file: digits, blanks, contractions, accents, scripts, signs.
 PROBES = (
@@ -186,6 +186,8 @@ class Tokens:
         encoding = encode_carefully(self._tokenizer, text, pair)
         if not encoding.ids:
             raise RequestError("The text has no tokens: type a word or a sentence.")
+        if len(encoding.ids) > MAX_TOKENS:
+            raise RequestError(f"The text has {len(encoding.ids):,} tokens: shorten it to {MAX_TOKENS:,}.")
         return encoding
 
     def ordinary(self, encoding: Encoding) -> list[int]:

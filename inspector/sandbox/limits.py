@@ -33,6 +33,7 @@ SIGNALS = {
     signal.SIGSYS: "was killed because it made a forbidden system call (SIGSYS)",
     signal.SIGTERM: "was terminated (SIGTERM)",
 }
+TOKENIZER_SECONDS = 20  # of processor time that one call of a checkpoint's tokenizer may take
 # What torch's allocator for the CPU says; it raises no error of a kind of its own.
 NO_MEMORY = ("DefaultCPUAllocator: ", "std::bad_alloc")
 NO_THREAD = "can't start new thread"
@@ -272,6 +273,11 @@ def death_error(exit_code: int | None) -> WorkerError:
     """
     try:
         number = signal.Signals(-(exit_code or 0))
+        if number == signal.SIGPROF:
+            return WorkerError(
+                f"The checkpoint's tokenizer took more than {TOKENIZER_SECONDS} seconds of processor time: shorten the "
+                "text, or compare the tokenizer's files with their source."
+            )
         how = SIGNALS.get(number, f"was ended by {number.name}")
     except ValueError:
         how = "ended unexpectedly" + (f" (exit status {exit_code})" if exit_code is not None else "")

@@ -14,6 +14,9 @@ from typing import Any
 
 import psutil
 import pytest
+from tokenizers import Regex, Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Split
 
 from inspector.store.manifests.entries import MAPS, OPENED
 from inspector.store.registry import WORKERS
@@ -131,6 +134,24 @@ def test_a_traceback_moves_no_cursor(tmp_path: Path) -> None:
     printed = ran(tmp_path / "home", r"raise ValueError('a\x1b[31m\x9bb\u202e')").stderr
     assert r"ValueError: a\x1b[31m\x9bb\u202e" in printed
     assert printed.replace("\n", "").isprintable()
+
+
+def test_a_tokenizer_that_comes_to_no_end_is_ended(tmp_path: Path) -> None:
+    folder = small_checkpoint(tmp_path / "bomb", tokenizer=False)
+    bomb = Tokenizer(WordLevel({"a": 0, "[UNK]": 1}, unk_token="[UNK]"))
+    bomb.pre_tokenizer = Split(Regex("(a+)+b"), "isolated")
+    bomb.save(str(folder / "tokenizer.json"))
+    (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "PreTrainedTokenizerFast"}')
+    work = """
+        os.environ["TOKENIZER_SECONDS"] = "1"
+        checkpoints[0].ask("tokenize", texts=[("a" * 23 + "c") * 500])
+        """
+    found = run(tmp_path / "home", work, reference=str(folder))
+    assert found == {
+        "error": "WorkerError",
+        "text": "The checkpoint's tokenizer took more than 20 seconds of processor time: shorten the text, or compare "
+        "the tokenizer's files with their source.",
+    }
 
 
 def test_a_store_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:

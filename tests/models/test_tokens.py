@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 import torch
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import AutoTokenizer
 
 from inspector.analyses.checks.compute import check
@@ -291,3 +291,16 @@ def test_segments_that_the_model_does_not_have_are_refused(tmp_path, open_path, 
             continue
         with pytest.raises(CheckpointError, match=r"gives segment 2 \(token_type_ids\), but .* the model has 2"):
             answer(verb, checkpoint, progress=silent, **parameters)
+
+
+def test_a_text_has_no_more_tokens_than_characters_are_allowed(tmp_path, open_path):
+    folder = save_checkpoint(random_model("BertModel"), tmp_path / "long", tokenizer=False)
+    grows = Tokenizer(models.WordLevel({"x": 0, "[UNK]": 1}, unk_token="[UNK]"))
+    grows.normalizer = normalizers.Replace("x", " x" * 6)
+    grows.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    grows.save(str(folder / "tokenizer.json"))
+    (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "PreTrainedTokenizerFast"}')
+    tokens = open_path(folder).tokens
+    assert len(tokens.encode("x" * 100).ids) == 600
+    with pytest.raises(RequestError, match=r"The text has 24,000 tokens: shorten it to 20,000"):
+        tokens.encode("x" * 4_000)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -12,6 +14,8 @@ from inspector.models.vocabulary.panics import unprinted
 
 MAX_NORMALIZED = 500_000  # characters that a normalizer may make of a text
 MAX_INSERTED = 100  # characters that a step of it may insert in every place; usual ones insert three
+# Names the processor time that a call may take, in the environment of a process that may be ended for it.
+SECONDS = "TOKENIZER_SECONDS"
 FAILS = "The checkpoint's tokenizer fails on {text}: compare the tokenizer's files with their source."
 
 
@@ -41,8 +45,24 @@ def careful(text: str) -> Iterator[None]:
     Raises:
         CheckpointError: If it breaks down.
     """
-    with translated(FAILS.format(text=text)):
+    with translated(FAILS.format(text=text)), _timed():
         yield
+
+
+@contextmanager
+def _timed() -> Iterator[None]:
+    """Have the system end a worker, or a command's child, whose tokenizer comes to no end: native code hears nothing.
+
+    Its parent says why (`death_error` in `inspector/sandbox/limits.py`). A process of one's own is not ended.
+    """
+    seconds = float(os.environ.get(SECONDS, "0"))
+    if seconds:
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        if seconds:
+            signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def encode_carefully(
