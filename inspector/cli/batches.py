@@ -320,7 +320,7 @@ def _one(text: str) -> Snapshot:
     reference = find_reference(text)
     base = Path(text).name
     stem = next((base[: -len(end)] for end in ARCHIVE_SUFFIXES if base.endswith(end)), base)
-    identity = identity_of(Path(text)) if reference.kind == "path" else None
+    identity = identity_of(Path(text)) if reference.origin.path else None
     return Snapshot(text, reference, step_of(stem), identity)
 
 

@@ -46,12 +46,12 @@ from inspector.store.files import below, fresh_folder, remove_folder
 from inspector.store.keeping.quota import trim
 from inspector.store.keeping.results import copy_results
 from inspector.store.manifests.documents import collector_paused, is_fingerprint
-from inspector.store.manifests.entries import MAPS, UPLOADS, results_folder
+from inspector.store.manifests.entries import MAPS, results_folder
 from inspector.store.manifests.manifest import Manifest
 from inspector.store.origins.hub import download, versions_folder
-from inspector.store.origins.places import files_of
+from inspector.store.origins.origin import Reach
 from inspector.store.reading_ahead import read_ahead
-from inspector.store.reference import STORED, CheckpointRef
+from inspector.store.reference import CheckpointRef
 from inspector.store.registry import TEMPORARY, WORKERS
 from inspector.text import escaped, shorten
 
@@ -135,8 +135,7 @@ class Child:
         self._begun = time.monotonic()
         self._cpu_before = 0.0
         self._looked = 0.0
-        opening = [limits.opening_nbytes(reference, settings) for reference in task.references]
-        self._opening: int | None = sum(opening)
+        self._opening: int | None = sum(reference.origin.costs(settings) for reference in task.references)
 
     def read(self) -> Message | None:
         """Read the next message; None: there is none yet.
@@ -273,7 +272,9 @@ def start(
         InspectorError: If one cannot be fetched, or no process can be started.
     """
     fetched = {
-        each: _fetch(kind(_fetching(each), settings, {}), each, tell) for each in task.references if each.kind == "hub"
+        each: _fetch(kind(_fetching(each), settings, {}), each, tell)
+        for each in task.references
+        if each.origin.downloads
     }
     return kind(task, settings, fetched)
 
@@ -485,13 +486,10 @@ def _access(task: Task, settings: Settings, fetched: dict[CheckpointRef, Path]) 
     reads: list[Path] = []
     whole: list[Path] = []
     for reference in task.references:
-        if reference.kind in STORED:
-            entries = below(settings.home / UPLOADS)
-            whole += [each for each in entries if each.name.startswith(reference.value) and is_fingerprint(each.name)]
-        else:
-            with suppress(OSError, RuntimeError, ValueError, InspectorError):  # the child says what is wrong
-                found = files_of(reference, settings, restrict=False, fetched=fetched.get(reference))
-                reads += [path.resolve() for path in found]
+        whole += reference.origin.held(settings)
+        with suppress(OSError, RuntimeError, ValueError, InspectorError):  # the child says what is wrong
+            found = reference.origin.reads(Reach(settings, restrict_paths=False, fetched=fetched.get(reference)))
+            reads += [path.resolve() for path in found]
     key = hashlib.sha256()
     for path in sorted({*reads, *whole}):
         with suppress(OSError):

@@ -15,10 +15,10 @@ from inspector.report.content import About, Context, ReportOptions
 from inspector.request import Request
 from inspector.results.checkpoint import Opened
 from inspector.store.hashing import fingerprint_of
+from inspector.store.reference import origin_of
 from inspector.text import bytes_text
 
 LIBRARIES = ("torch", "transformers", "tokenizers", "safetensors", "numpy", "pandas", "plotly")
-SHARED = ("demo", "upload", "hub")  # references that mean the same for others; a path does not
 
 
 def describe(context: Context, ran: Iterable[str]) -> dict[str, str]:
@@ -62,8 +62,8 @@ def link(context: Context, slug: str, query: Mapping[str, str]) -> str:
 
 def reference(opened: Opened) -> str | None:
     """A checkpoint in a link; None where it was opened by a path."""
-    kind, colon, _ = opened.reference.partition(":")
-    return opened.link if kind in SHARED or not colon else None
+    origin = origin_of(opened.reference)
+    return origin.link if origin.public else None
 
 
 def command(context: Context, request: Request) -> str:
@@ -103,7 +103,8 @@ def options_of_report(setting: ReportOptions, sections: Sequence[str], other: st
 
 def source(opened: Opened) -> str:
     """How the command line names a checkpoint: whoever has it in a folder, by that folder."""
-    return opened.name if opened.reference.startswith("path:") else opened.typed
+    origin = origin_of(opened.reference)
+    return opened.name if origin.path else origin.typed
 
 
 def _line(context: Context, *words: str) -> str:

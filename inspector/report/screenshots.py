@@ -166,7 +166,8 @@ def _served(reference: CheckpointRef) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    roots = {"INSPECTOR_ROOTS": str(Path(reference.value).parent)} if reference.kind == "path" else {}
+    path = reference.origin.path
+    roots = {"INSPECTOR_ROOTS": str(path.parent)} if path else {}
     process = subprocess.Popen(
         [
             sys.executable,

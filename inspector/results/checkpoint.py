@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-LINK_DIGITS = 16  # of an upload's fingerprint
-TYPED_BARE = ("path", "hub")  # kinds that the command line tells by their value
-
 
 @dataclass(frozen=True, slots=True)
 class Opened:
@@ -16,18 +13,6 @@ class Opened:
     reference: str  # as used in links; an "incoming" upload becomes "upload:…"
     name: str
     warnings: tuple[str, ...]
-
-    @property
-    def link(self) -> str:
-        """The reference for a link, in which an upload's first digits are enough."""
-        kind, _, value = self.reference.partition(":")
-        return f"{kind}:{value[:LINK_DIGITS]}" if kind == "upload" else self.reference
-
-    @property
-    def typed(self) -> str:
-        """What the command line takes for it: a path, a hub id, a demo's name, or an upload as in a link."""
-        kind, _, value = self.reference.partition(":")
-        return value if kind in TYPED_BARE else self.link
 
 
 HEADS = (

@@ -17,9 +17,6 @@ import psutil
 from inspector.errors import InspectorError, WorkerError
 from inspector.settings import MB, Settings
 from inspector.store.disk import disk_sentence
-from inspector.store.files import below
-from inspector.store.reference import CheckpointRef
-from inspector.store.registry import incoming_folder
 
 # A GPU's driver reserves far more address space than it uses, so that limit is for CPUs alone.
 GPU_NODES = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
@@ -156,24 +153,6 @@ def admit_files(nbytes: int) -> None:
             resource.setrlimit(resource.RLIMIT_AS, (most, hard))
 
 
-def opening_nbytes(reference: CheckpointRef, settings: Settings) -> int:
-    """How many bytes opening a checkpoint may have to unpack, fetch or hash; 0: headers and small files alone."""
-    if reference.kind == "hub":
-        return settings.upload_nbytes
-    if reference.kind == "path":
-        return _size(Path(reference.value))
-    if reference.kind in {"incoming", "snapshots"}:
-        return sum(map(_size, below(incoming_folder(reference.value, settings=settings))))
-    return 0
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.lstat().st_size
-    except (OSError, ValueError):
-        return 0
-
-
 def usage_of(pid: int, *, since: float, cpu_before: float) -> Usage:
     """What a process uses for a request; nothing once it is gone.
 
@@ -221,7 +200,7 @@ def exceeded(usage: Usage, settings: Settings, *, opening: int | None = None, de
     Args:
         usage: Of its request.
         settings: The limits.
-        opening: From `opening_nbytes`, while it opens a checkpoint.
+        opening: Bytes that it may have to unpack, fetch or hash, while it opens a checkpoint.
         device: That a model was asked to run on; "" where none runs.
     """
     if opening is not None and usage.cpu_seconds > settings.open_seconds + GB_SECONDS * opening / 1e9:

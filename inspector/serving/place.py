@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from ipaddress import ip_address
 from pathlib import Path
 
 import streamlit as st
 
-from inspector.errors import SettingsError
+from inspector.errors import CheckpointError, SettingsError
 from inspector.serving.settings import serving
 from inspector.settings import EVERYWHERE, Settings, settings
+from inspector.store.reference import origin_of
 
 
 def serves_others() -> bool:
@@ -58,9 +60,11 @@ def open_roots() -> tuple[Path, ...]:
 
 
 def _started_with() -> tuple[Path, ...]:
-    kind, _, value = serving().opened.partition(":")
-    path = Path(value).resolve()
-    return (path.parent if path.is_file() else path,) if kind == "path" else ()
+    with suppress(CheckpointError):  # whoever opens it says that it is no reference
+        if path := origin_of(serving().opened).path:
+            real = path.resolve()
+            return (real.parent if real.is_file() else real,)
+    return ()
 
 
 def paths_are_open() -> bool:

@@ -2,53 +2,53 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Literal
 
 from inspector.demo import DEMOS, RUNS, SNAPSHOTS
 from inspector.errors import CheckpointError
-from inspector.store.files import FRESH
+from inspector.store.origins.demo import Demo
+from inspector.store.origins.hub import HubModel
+from inspector.store.origins.on_disk import OnDisk
+from inspector.store.origins.origin import Origin
+from inspector.store.origins.upload import Upload
+from inspector.text import quoted
 
-Kind = Literal["demo", "upload", "shared", "incoming", "arriving", "snapshots", "path", "hub"]
-HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?")
-FINGERPRINT = re.compile(r"[0-9a-f]{12,64}")
-ARRIVED = ("incoming", "snapshots")  # kinds whose files have arrived, and are not staged yet
-OUTLINE: Kind = "arriving"  # the kind whose names are there, and its numbers not yet
-STORED = ("upload", "shared")
 CLOSE = 0.8  # likeness of names, 0..1, from which one may be the other mistyped
-DEMO = re.compile(r"demo-[a-z0-9-]+")
-VALUES: dict[Kind, re.Pattern[str]] = {
-    "upload": FINGERPRINT,
-    "shared": FINGERPRINT,
-    "hub": HUB_ID,
-    "path": re.compile(r"[^\0]+"),
-    "incoming": FRESH,
-    "arriving": FRESH,
-    "snapshots": FRESH,
-}
+# What a reference's kind means; a server adds those of its uploads (`inspector.serving.storing.origins`).
+ORIGINS: dict[str, type[Origin]] = {each.word: each for each in (Demo, Upload, OnDisk, HubModel)}
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointRef:
-    """Where a checkpoint comes from.
+    """The name of a checkpoint's origin, as links and messages carry it.
 
     As text: `demo-bert` (a demo), `upload:<fingerprint>` (12 to 64 hex digits), `hub:org/name`,
-    `path:/folder` (a folder, an archive or a weight file), `incoming:<id>` (an upload whose bytes
-    have arrived but are not staged yet), `arriving:<id>` (an upload whose weights are still on
-    their way: what their headers say), `shared:<fingerprint>` (an upload, as one process of a
-    cluster names it to another: the engine opens it as `upload:` does), `snapshots:<id>` (as
-    `incoming:`, an archive with several checkpoints, each of which becomes an upload).
+    `path:/folder` (a folder, an archive or a weight file). On a server also `incoming:<id>` (an
+    upload whose bytes have arrived but are not staged yet), `snapshots:<id>` (the same, an archive
+    with several checkpoints, each of which becomes an upload) and `arriving:<id>` (an upload whose
+    weights are still on their way: what their headers say).
     """
 
-    kind: Kind
+    kind: str  # one of ORIGINS
     value: str
 
     def __str__(self) -> str:
-        return self.value if self.kind == "demo" else f"{self.kind}:{self.value}"
+        return str(self.origin)
+
+    @property
+    def origin(self) -> Origin:
+        """What it names.
+
+        Raises:
+            CheckpointError: If only a server knows that.
+        """
+        if self.kind not in ORIGINS:
+            text = quoted(f"{self.kind}:{self.value}")
+            raise CheckpointError(f"{text} has not been sent to this program: open it where it was.")
+        return ORIGINS[self.kind](self.value)
 
     @classmethod
     def parse(cls, text: str) -> CheckpointRef:
@@ -57,13 +57,20 @@ class CheckpointRef:
         Raises:
             CheckpointError: If the text is no reference.
         """
-        if DEMO.fullmatch(text):
-            return cls("demo", text)
-        start, _, value = text.partition(":")
-        for kind, allowed in VALUES.items():
-            if kind == start and allowed.fullmatch(value):
-                return cls(kind, value)
+        start, colon, value = text.partition(":")
+        kind, value = (start, value) if colon else (Demo.word, text)
+        if kind in ORIGINS and ORIGINS[kind].values.fullmatch(value) and str(found := cls(kind, value)) == text:
+            return found
         raise CheckpointError(f"{text[:80]!r} does not name a checkpoint: pick one from the list, or upload it again.")
+
+
+def origin_of(text: str) -> Origin:
+    """What a reference names, as it stands in a link.
+
+    Raises:
+        CheckpointError: If the text is no reference.
+    """
+    return CheckpointRef.parse(text).origin
 
 
 def find_reference(text: str) -> CheckpointRef:
@@ -73,10 +80,10 @@ def find_reference(text: str) -> CheckpointRef:
         CheckpointError: If it can be none of them.
     """
     if Path(text).exists():
-        return CheckpointRef("path", str(Path(text).absolute()))
+        return CheckpointRef(OnDisk.word, str(Path(text).absolute()))
     if text in DEMOS | SNAPSHOTS:
-        return CheckpointRef("demo", text)
-    if text.startswith("upload:"):
+        return CheckpointRef(Demo.word, text)
+    if text.startswith(f"{Upload.word}:"):
         return CheckpointRef.parse(text)
     if text in RUNS:
         raise CheckpointError(
@@ -85,8 +92,8 @@ def find_reference(text: str) -> CheckpointRef:
         )
     near = _nearest(text)
     local = near is not None and "/" in near
-    if not local and HUB_ID.fullmatch(text) and "/" in text and text[0] not in "./~":
-        return CheckpointRef("hub", text)
+    if not local and HubModel.values.fullmatch(text) and "/" in text and text[0] not in "./~":
+        return CheckpointRef(HubModel.word, text)
     raise CheckpointError(
         f"There is no {text!r} on this disk, and it is neither a demo ({', '.join(DEMOS)}) nor a "
         "hub id such as org/name: " + ("check the spelling." if near is None else f"did you mean {near!r}?")

@@ -31,8 +31,7 @@ from inspector.store.files import (
 from inspector.store.manifests.documents import is_fingerprint, is_plain_file, is_plain_folder
 from inspector.store.manifests.entries import ENTRY, MANIFEST, OPENED, UPLOADS, read_entry, results_folder
 from inspector.store.manifests.manifest import StoredCheckpoint
-from inspector.store.names import MAX_CHECKPOINT_NAME, clean_name, is_archive, is_text
-from inspector.store.reference import ARRIVED, CheckpointRef
+from inspector.store.names import MAX_CHECKPOINT_NAME, clean_name, is_text
 from inspector.text import quoted
 
 INCOMINGS = "incoming"
@@ -103,13 +102,6 @@ def read_names(folder: Path) -> dict[str, Path]:
         for path in sorted(below(folder))
         if path.name.startswith(_PREFIX) and is_plain_file(path)
     }
-
-
-def is_unpacked(reference: CheckpointRef, settings: Settings) -> bool:
-    """Whether opening unpacks an archive: the worker then holds files open that go into the store."""
-    if reference.kind not in ARRIVED:
-        return is_archive(reference.value)
-    return any(map(is_archive, read_names(incoming_folder(reference.value, settings=settings))))
 
 
 def incoming_folder(upload: str, *, settings: Settings) -> Path:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from inspector.errors import CheckpointError
 from inspector.progress import Progress, throttled
 from inspector.settings import Settings
 from inspector.store.adapters import CONFIG as ADAPTER_CONFIG
@@ -29,7 +28,6 @@ from inspector.store.names import CONFIGS, INDEXES, file_format, weight_format
 from inspector.store.origins.sources import Source
 from inspector.store.readers.index import Weights, choose_weights
 from inspector.store.readers.sets import put_together, read_header, refuse_sizes
-from inspector.store.reference import OUTLINE
 from inspector.store.registry import clean_name, write_entry
 from inspector.store.sizes import size_warnings
 from inspector.store.tokenizer_files import stage_tokenizer
@@ -56,8 +54,86 @@ class _Contents:
     findings: tuple[Finding, ...]
 
 
-def stage(source: Source, *, settings: Settings, progress: Progress) -> Manifest:
-    """Check a source's files and put what is needed of them into the store.
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """A source that was read and checked, and its small files as they are written anew."""
+
+    source: Source
+    name: str
+    used: Mapping[str, Path]  # by name, those of the source's files that count, where they lie
+    built: Path  # what will be its entry: its small files, and nothing else yet
+    warnings: tuple[str, ...]
+    contents: _Contents
+    stamps: Mapping[str, tuple[int, int]]  # of files that stay where they are
+
+    @property
+    def small(self) -> dict[str, Path]:
+        """The files that are written anew, where they lie."""
+        return {name: path for name, path in self.used.items() if self._is_small(name)}
+
+    def manifest(self, known: Mapping[str, Identity], settings: Settings) -> Manifest:
+        """Describe it, before its files are moved.
+
+        Args:
+            known: What each file is known by.
+            settings: Where the store is.
+        """
+        fingerprint = fingerprint_of({name: each.digest for name, each in known.items()})
+        entry = settings.home / (UPLOADS if self.source.owned else OPENED) / fingerprint
+        contents = self.contents
+        return Manifest(
+            fingerprint=fingerprint,
+            name=self.name,
+            source=self.source.kind,
+            folder=entry / FOLDER,
+            files=tuple(self._file_info(name, path, known[name], entry) for name, path in self.used.items()),
+            tensors=contents.tensors,
+            aliases=contents.aliases,
+            config=contents.config,
+            warnings=self.warnings,
+            quantization=contents.quantization,
+            adapter=contents.adapter,
+            findings=contents.findings,
+        )
+
+    def move(self) -> None:
+        """Move files that are ours into the entry: weights, and of those written anew the configurations."""
+        for name, path in self.used.items():
+            if not self._is_small(name):
+                target = self.built / WEIGHTS / name
+            elif name in CONFIGS:  # another server stages what was uploaded
+                target = self.built / ORIGINALS / name
+            else:
+                continue
+            target.parent.mkdir(exist_ok=True)
+            path.rename(target)
+
+    def put(self, manifest: Manifest, progress: Progress) -> None:
+        """Put the entry where its manifest says that it is."""
+        entry = manifest.folder.parent
+        save_manifest(manifest, entry, built=self.built)
+        if self.source.owned:
+            write_entry(self.built, name=self.name, nbytes=sum(file.nbytes for file in manifest.files))
+        progress(None, "Storing")
+        put_folder(self.built, entry, keep=lambda there: is_kept(there, manifest, owned=self.source.owned))
+
+    def _is_small(self, name: str) -> bool:
+        return (self.built / FOLDER / name).exists()
+
+    def _file_info(self, name: str, path: Path, known: Identity, entry: Path) -> FileInfo:
+        stamp = None
+        if self._is_small(name):
+            place = entry / FOLDER / name
+        elif self.source.owned:
+            place = entry / WEIGHTS / name
+        else:
+            place, stamp = path.resolve(), self.stamps.get(name)
+        return FileInfo(name, file_format(name) or "", path.stat().st_size, known.sha256, place, known.quick, stamp)
+
+
+@contextmanager
+def rebuilt(source: Source, *, settings: Settings, progress: Progress) -> Iterator[Rebuilt]:
+    """Check a source's files, and write its small ones anew, into a folder that goes unless it is put somewhere.
 
     Raises:
         CheckpointError: If the files are no checkpoint, or one that cannot be trusted.
@@ -65,7 +141,6 @@ def stage(source: Source, *, settings: Settings, progress: Progress) -> Manifest
     # Before anything is read: what changes from now on has changed since it was opened.
     stamps = {} if source.owned else {name: stamp_of(p) for name, p in source.files.items()}
     contents = _read(source, progress)
-    name = clean_name(_name(source, contents.config or {}))
     used = {
         name: path
         for name, path in sorted(source.files.items())
@@ -80,78 +155,33 @@ def stage(source: Source, *, settings: Settings, progress: Progress) -> Manifest
         stage_modules(used, built / FOLDER)
         for config, kept in contents.configs.items():
             (built / FOLDER / config).write_text(json.dumps(kept, indent=2), encoding="utf-8")
-        if _server_knows(source, settings):
-            known = _unknown(used)
-            if not source.owned:  # of weights, their stamps tell whether they change meanwhile
-                small = {name: path for name, path in used.items() if (built / FOLDER / name).exists()}
-                known |= identify(small, owned=False, progress=progress)
-        else:
-            known = identify(used, owned=source.owned, progress=progress, sampled=source.kind == OUTLINE)
-        fingerprint = fingerprint_of({name: each.digest for name, each in known.items()})
-        if settings.given is None and source.expected not in {None, fingerprint}:
-            raise CheckpointError(
-                "The files from the shared store are not the upload that was requested: delete "
-                "the upload, and upload it again."
-            )
-        entry = settings.home / (UPLOADS if source.owned else OPENED) / fingerprint
-        manifest = Manifest(
-            fingerprint=fingerprint,
-            name=name,
-            source=source.kind,
-            folder=entry / FOLDER,
-            files=tuple(
-                _file_info(
-                    path,
-                    name,
-                    known[name],
-                    source=source,
-                    built=built,
-                    entry=entry,
-                    stamp=stamps.get(name),
-                    settings=settings,
-                )
-                for name, path in used.items()
-            ),
-            tensors=contents.tensors,
-            aliases=contents.aliases,
-            config=contents.config,
-            warnings=_warnings(contents, source, has_tokenizer=has_tokenizer),
-            quantization=contents.quantization,
-            adapter=contents.adapter,
-            findings=contents.findings,
-        )
-        save_manifest(manifest, entry, built=built)
+        name = clean_name(_name(source, contents.config or {}))
+        warnings = _warnings(contents, source, has_tokenizer=has_tokenizer)
+        yield Rebuilt(source, name, used, built, warnings, contents, stamps)
+
+
+def stage(source: Source, *, settings: Settings, progress: Progress) -> Manifest:
+    """Check a source's files and put what is needed of them into the store.
+
+    Raises:
+        CheckpointError: If the files are no checkpoint, or one that cannot be trusted.
+    """
+    with rebuilt(source, settings=settings, progress=progress) as found:
+        known = identify(found.used, owned=source.owned, progress=progress, sampled=source.outline)
+        manifest = found.manifest(known, settings)
         if source.owned:
-            nbytes = sum(file.nbytes for file in manifest.files)
-            write_entry(built, name=name, nbytes=nbytes)
-        progress(None, "Storing")
-        put_folder(built, entry, keep=lambda there: is_kept(there, manifest, owned=source.owned))
-    if settings.given is not None or not source.owned:
-        return manifest
+            found.move()
+        found.put(manifest, progress)
     # An upload that was there already keeps its entry, and the name that it was given.
-    return load_manifest(fingerprint, settings=settings)
+    return load_manifest(manifest.fingerprint, settings=settings) if source.owned else manifest
 
 
 def _name(source: Source, config: dict[str, Any]) -> str:
-    """The source's name; of loose files that are called as all are, the class in config.json."""
-    if source.kind not in {"upload", OUTLINE} or not COMMON.match(source.name):
+    """The source's name; of loose files that were sent and are called as all are, the class in config.json."""
+    if not (source.owned or source.outline) or not COMMON.match(source.name):
         return source.name
     classes = config.get("architectures")
     return str(classes[0]) if isinstance(classes, list) and classes else source.name
-
-
-def _server_knows(source: Source, settings: Settings) -> bool:
-    """Whether the server finds and hashes the files itself: neither those of an archive, nor a version of the hub's."""
-    if settings.given is None:
-        return False
-    if source.owned:
-        return all(path.is_relative_to(settings.given) for path in source.files.values())
-    return source.kind != "hub"
-
-
-def _unknown(used: Iterable[str]) -> dict[str, Identity]:
-    """Stand-ins for digests: the server asks no worker for them."""
-    return {name: Identity(hashlib.sha256(name.encode()).hexdigest(), None) for name in used}
 
 
 def is_kept(entry: Path, manifest: Manifest, *, owned: bool) -> bool:
@@ -201,34 +231,3 @@ def _warnings(contents: _Contents, source: Source, *, has_tokenizer: bool) -> tu
     """Those told before come first, in their order: some name files that were left out then."""
     found = (*contents.warnings, *(() if has_tokenizer else (NO_TOKENIZER,)))
     return (*source.told, *(warning for warning in found if warning not in source.told))
-
-
-def _move(path: Path, target: Path, settings: Settings) -> None:
-    """Move a file into an entry; what the server gave to a worker, the server moves."""
-    if settings.given is None or not path.is_relative_to(settings.given):
-        target.parent.mkdir(exist_ok=True)
-        path.rename(target)
-
-
-def _file_info(
-    path: Path,
-    name: str,
-    known: Identity,
-    *,
-    source: Source,
-    built: Path,
-    entry: Path,
-    stamp: tuple[int, int] | None,
-    settings: Settings,
-) -> FileInfo:
-    nbytes = path.stat().st_size
-    if (built / FOLDER / name).exists():
-        place, stamp = entry / FOLDER / name, None
-        if source.owned and name in CONFIGS:  # rebuilt: another server stages what was uploaded
-            _move(path, built / ORIGINALS / name, settings)
-    elif source.owned:
-        _move(path, built / WEIGHTS / name, settings)
-        place = entry / WEIGHTS / name
-    else:
-        place = path.resolve()
-    return FileInfo(name, file_format(name) or "", nbytes, known.sha256, place, known.quick, stamp)

@@ -15,7 +15,7 @@ from inspector.analyses.snapshots.request import SeriesRequest, VitalsRequest
 from inspector.catalog import request_of
 from inspector.program import command_line
 from inspector.serving.place import serves_others
-from inspector.store.origins.snapshots import Snapshot
+from inspector.store.origins.snapshots import Snapshot, folder_of
 from inspector.text import literal, plural
 from pages._snapshots.runs import Run
 from pages._ui import options, screenshot, session
@@ -111,13 +111,13 @@ def elsewhere(run: Run, choice: Choice) -> None:
 
 def _source(run: Run) -> str:
     """What the command line takes for the run; others are not told the server's folders."""
-    kind, _, value = run.reference.partition(":")
-    if kind != "path":
+    folder = folder_of(run.reference)
+    if folder is None:
         return run.reference
-    return PurePath(value).name if serves_others() else value
+    return PurePath(folder).name if serves_others() else folder
 
 
 def _last(run: Run) -> str:
     """What it takes for the last snapshot."""
     last = run.snapshots[-1]
-    return f"{_source(run)}/{last.name}" if last.reference.kind == "path" else str(last.reference)
+    return f"{_source(run)}/{last.name}" if last.reference.origin.path else str(last.reference)

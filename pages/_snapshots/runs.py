@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import PurePath
 
 import streamlit as st
 
@@ -13,7 +12,9 @@ from inspector.results.checkpoint import Opened
 from inspector.serving.place import paths_are_open, served_settings
 from inspector.serving.storing.uploads import list_uploads
 from inspector.settings import settings
+from inspector.store.origins.on_disk import OnDisk
 from inspector.store.origins.snapshots import UPLOADS, Snapshot, find_run, uploaded_runs
+from inspector.store.reference import origin_of
 from inspector.text import literal
 from pages._ui import parts
 from pages._ui.opening import agreeing, arrivals, uploading
@@ -92,10 +93,8 @@ def choose(checkpoint: Opened) -> Run:
 
 def _beside(checkpoint: Opened) -> list[str]:
     """The folder that holds the open checkpoint, if it was opened by its path."""
-    kind, _, value = checkpoint.reference.partition(":")
-    if kind != "path" or not paths_are_open():
-        return []
-    return [f"path:{PurePath(value).parent}"]
+    path = origin_of(checkpoint.reference).path
+    return [str(OnDisk(str(path.parent)))] if path and paths_are_open() else []
 
 
 def _offer_upload(*, expanded: bool) -> None:

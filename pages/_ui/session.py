@@ -17,8 +17,8 @@ from inspector.plotting.theme import Theme, get_theme
 from inspector.request import Request, named_field
 from inspector.results.checkpoint import Opened
 from inspector.serving.engine.protocol import Job
-from inspector.store.origins.places import NOT_COMING
-from inspector.store.reference import OUTLINE, CheckpointRef
+from inspector.serving.storing.origins.outline import NOT_COMING
+from inspector.store.reference import CheckpointRef, origin_of
 from inspector.text import literal
 from pages._ui import following, once
 from pages._ui.opening import agreeing
@@ -74,14 +74,14 @@ def reach(reference: str) -> Opened:
         _resume()  # the next time
         raise CancelledError(STOPPED)
     parsed, preview = CheckpointRef.parse(reference), st.session_state.get(PREVIEW)
-    if parsed.kind == OUTLINE and (preview is None or preview.reference != reference):
+    if parsed.origin.outline and (preview is None or preview.reference != reference):
         raise CheckpointError(NOT_COMING)
     return wait(engine().open(parsed), stopped_key=("open", reference))
 
 
 def is_preview(checkpoint: Opened) -> bool:
     """Whether a checkpoint's weights are still being uploaded: nobody else can open it."""
-    return CheckpointRef.parse(checkpoint.reference).kind == OUTLINE
+    return origin_of(checkpoint.reference).outline
 
 
 def want(reference: str) -> None:

@@ -14,6 +14,7 @@ from inspector.results.checkpoint import Opened
 from inspector.serving.place import paths_are_open
 from inspector.serving.storing import uploads
 from inspector.settings import settings
+from inspector.store.reference import origin_of
 from inspector.text import literal
 from pages._ui import running, session, sign_in
 from pages._ui.opening import agreeing, arrivals, folders, pins, under_way, uploading
@@ -77,7 +78,7 @@ def _open_wanted() -> None:
 def _show(checkpoint: Opened) -> None:
     """Make a checkpoint the open one, and have the address bar name it."""
     st.session_state["opened"] = checkpoint
-    st.session_state["relink"] = checkpoint.link
+    st.session_state["relink"] = origin_of(checkpoint.reference).link
 
 
 def _follow_link() -> str | None:
@@ -107,7 +108,7 @@ def _follow_link() -> str | None:
         arrivals.forget_refusal("sidebar")
     state["linked"] = link
     if checkpoint is None and "opened" in state:
-        state["relink"] = state["opened"].link
+        state["relink"] = origin_of(state["opened"].reference).link
         st.rerun()
     return None
 
@@ -168,8 +169,8 @@ def _label(reference: str, names: dict[str, str]) -> str:
     name = names[reference]
     if sum(other == name for other in names.values()) == 1:
         return name
-    kind, _, value = reference.partition(":")
-    return f"{name} ({value[:8] if kind == 'upload' else kind})"
+    origin = origin_of(reference)
+    return f"{name} ({origin.digits[:8] or origin.word})"
 
 
 def _offer_changes(fingerprint: str, name: str) -> None:

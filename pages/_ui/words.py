@@ -11,6 +11,7 @@ from pandas.api.types import is_object_dtype, is_string_dtype
 from inspector.program import command_line
 from inspector.results.checkpoint import Opened
 from inspector.serving.place import serves_others
+from inspector.store.reference import origin_of
 from inspector.text import literal, visible
 
 
@@ -41,5 +42,5 @@ def command(verb: str, checkpoint: Opened, *options: str) -> str:
 
 def source(checkpoint: Opened) -> str:
     """What a checkpoint is called on the command line; others are not told the server's folders."""
-    typed = checkpoint.typed
+    typed = origin_of(checkpoint.reference).typed
     return PurePath(typed).name if checkpoint.reference.startswith("path:") and serves_others() else typed

@@ -131,10 +131,6 @@ TABLE = (
         STAGED, HASHED,
     ),
     Proven(
-        "inspector/store/staging.py", "delete the upload, and upload it again", "the fingerprint is another one",
-        STAGED, HASHED,
-    ),
-    Proven(
         "inspector/store/disk.py", "delete uploads", "the system says that the disk is full",
         "tests/store/test_large_hostile.py::test_a_disk_that_is_full_while_a_checkpoint_is_opened", OPENS,
     ),

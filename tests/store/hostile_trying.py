@@ -25,9 +25,9 @@ from inspector.report.making import make_report
 from inspector.report.page import write_page
 from inspector.results.checkpoint import Opened
 from inspector.sandbox import limits
-from inspector.serving.storing.opening import open_checkpoint
 from inspector.settings import read_settings
 from inspector.store.manifests.manifest import Manifest
+from inspector.store.opening import open_checkpoint
 from inspector.store.reference import CheckpointRef
 from tests.conftest import silent
 from tests.store.hostile_mix import Make, cases, sound

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tarfile
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,14 @@ import torch
 from safetensors.torch import save_file
 from transformers import LlamaForCausalLM
 
+from inspector.results.checkpoint import Opened
 from inspector.settings import Settings
+from inspector.store.manifests.entries import load_manifest
 from inspector.store.manifests.manifest import Manifest
+from inspector.store.opening import open_checkpoint
+from inspector.store.origins.origin import Reach
 from inspector.store.reference import CheckpointRef
-from inspector.store.registry import new_upload, write_upload
+from inspector.store.registry import discard_upload, new_upload, write_upload
 from tests.conftest import silent
 from tests.families import random_model, save_checkpoint
 
@@ -40,9 +45,31 @@ def upload_of(settings: Settings, folder: Path, *, prefix: str = "") -> Checkpoi
 
 def opened(reference: CheckpointRef, settings: Settings, *, strangers: bool = True) -> tuple[Manifest, CheckpointRef]:
     """Open a reference as the web app does, or as the command line does."""
-    from inspector.serving.storing.opening import open_checkpoint  # this file serves tests without a server, too
+    if not reference.origin.arrives:
+        return open_checkpoint(reference, settings=settings, progress=silent, restrict_paths=strangers)
+    return _received(reference, settings)
 
-    return open_checkpoint(reference, settings=settings, progress=silent, restrict_paths=strangers)
+
+def _received(reference: CheckpointRef, settings: Settings) -> tuple[Manifest, CheckpointRef]:
+    """What a worker and its server make of an upload, done by this process."""
+    from inspector.serving.engine.wire import OpenRequest  # this file serves tests without a server, too
+    from inspector.serving.engine.worker_folder import WorkerFolder
+    from inspector.serving.storing import opening, receiving
+
+    folder = WorkerFolder(settings)
+    try:
+        folder.prepare(OpenRequest(reference))
+        draft, found = opening.open_checkpoint(
+            reference, settings=folder.settings, progress=silent, restrict_paths=True
+        )
+        told = Opened(draft.fingerprint, str(found), draft.name, draft.warnings)
+        reach = Reach(settings, restrict_paths=True)
+        opened = receiving.receive(told, reference.origin, reach, own=folder.own, progress=silent)
+        manifest = load_manifest(opened.fingerprint, settings=settings)
+        return replace(manifest, warnings=opened.warnings), CheckpointRef.parse(opened.reference)
+    finally:
+        folder.close()
+        discard_upload(reference.value, settings=settings)
 
 
 def pack(folder: Path, archive: Path) -> Path:

@@ -89,7 +89,7 @@ def test_a_link_as_vocabulary_stays_inside_the_roots(folder, settings, tmp_path)
     """On the web, a link that leads out of the allowed folders is refused; case 19."""
     import dataclasses
 
-    from inspector.serving.storing.opening import open_checkpoint
+    from inspector.store.opening import open_checkpoint
     from inspector.store.reference import CheckpointRef
 
     outside = tmp_path / "outside.txt"
@@ -173,8 +173,8 @@ def test_a_blob_that_is_itself_a_link_is_followed_and_judged(folder, open_path, 
 def test_paths_outside_the_roots_all_get_the_same_words(folder, settings, path):
     import dataclasses
 
-    from inspector.serving.storing.opening import open_checkpoint
-    from inspector.store.origins.places import OUTSIDE
+    from inspector.store.opening import open_checkpoint
+    from inspector.store.origins.on_disk import OUTSIDE
     from inspector.store.reference import CheckpointRef
 
     roots = dataclasses.replace(settings, roots=(folder,))

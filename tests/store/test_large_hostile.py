@@ -21,9 +21,9 @@ from safetensors.torch import save_file
 
 from inspector.analyses.vocabulary_map.compute import project
 from inspector.errors import CheckpointError
-from inspector.serving.storing.opening import open_checkpoint
 from inspector.store.hashing import HASHES, HashCache
 from inspector.store.keeping.arrays import SUFFIX
+from inspector.store.opening import open_checkpoint
 from inspector.store.reference import CheckpointRef
 from tests.conftest import silent
 from tests.families import random_model, save_checkpoint

@@ -37,7 +37,7 @@ import tracemalloc
 import zipfile
 from inspector.errors import CheckpointError
 from inspector.settings import settings
-from inspector.serving.storing.opening import open_checkpoint
+from inspector.store.opening import open_checkpoint
 from inspector.store.reference import CheckpointRef
 try:
     manifest, _ = open_checkpoint(CheckpointRef("hub", sys.argv[1]), settings=settings(),
@@ -197,7 +197,7 @@ def test_uploads_that_are_refused(settings, names, sentence):
         opened(reference, settings)
     assert str(error.value) == sentence
     assert not list((settings.home / "incoming").iterdir())
-    assert not list((settings.home / "temporary").iterdir())
+    assert not list((settings.home / "workers").iterdir())
 
 
 def test_an_upload_larger_than_is_taken(folder, settings):

@@ -16,7 +16,6 @@ import pytest
 from safetensors.numpy import load_file
 
 from inspector.errors import CheckpointError
-from inspector.serving.storing.opening import open_checkpoint
 from inspector.settings import MB, read_settings
 from inspector.store.hashing import HASHES
 from inspector.store.keeping import holding
@@ -24,6 +23,7 @@ from inspector.store.keeping.arrays import ArrayCache
 from inspector.store.keeping.holding import load_held
 from inspector.store.keeping.quota import RESERVED, account, make_room, reserve_upload, trim
 from inspector.store.manifests.entries import load_manifest
+from inspector.store.opening import open_checkpoint
 from inspector.store.reference import CheckpointRef
 from inspector.store.registry import (
     delete_checkpoint,
@@ -55,9 +55,10 @@ for line in sys.stdin:
 UPLOAD = """
 import sys
 from pathlib import Path
+import inspector.serving.storing.origins
 from inspector.errors import CheckpointError
 from inspector.settings import settings
-from inspector.serving.storing.opening import open_checkpoint
+from inspector.store.opening import open_checkpoint
 from inspector.store.keeping.quota import reserve_upload
 from inspector.store.reference import CheckpointRef
 from inspector.store.registry import write_upload
@@ -287,7 +288,7 @@ def test_an_archive_is_counted_as_it_unpacks(settings, folder, tmp_path):
     with pytest.raises(CheckpointError, match="The store is full"):
         opened(reference, tiny)
     assert not list((settings.home / "incoming").iterdir())
-    assert not list((settings.home / "temporary").iterdir())
+    assert not list((settings.home / "workers").iterdir())
     assert list_checkpoints(settings) == ()
 
 

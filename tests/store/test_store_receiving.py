@@ -18,9 +18,11 @@ from inspector.results.checkpoint import Opened
 from inspector.serving.engine.wire import OpenRequest
 from inspector.serving.engine.worker_folder import WorkerFolder
 from inspector.serving.storing import receiving
-from inspector.serving.storing.opening import open_checkpoint
+from inspector.serving.storing.opening import open_checkpoint as draft_checkpoint
 from inspector.store.keeping.marks import Told, write_told
 from inspector.store.manifests.entries import load_manifest
+from inspector.store.opening import open_checkpoint
+from inspector.store.origins.origin import Reach
 from inspector.store.reference import CheckpointRef
 from inspector.store.registry import list_checkpoints, new_upload, write_upload
 from tests.conftest import silent
@@ -38,14 +40,14 @@ class Stage:
 
     def open(self, reference: CheckpointRef) -> Opened:
         self.desk.prepare(OpenRequest(reference))
-        manifest, found = open_checkpoint(reference, settings=self.desk.settings, progress=silent, restrict_paths=False)
+        manifest, found = draft_checkpoint(
+            reference, settings=self.desk.settings, progress=silent, restrict_paths=False
+        )
         return Opened(manifest.fingerprint, str(found), manifest.name, manifest.warnings)
 
-    def receive(self, told: Opened, reference: CheckpointRef, **changes: Any) -> Opened:
-        settings = replace(self.settings, **changes)
-        return receiving.receive(
-            told, reference, own=self.desk.own, settings=settings, restrict_paths=False, progress=silent
-        )
+    def receive(self, told: Opened, reference: CheckpointRef, *, fetched: Path | None = None, **changes: Any) -> Opened:
+        reach = Reach(replace(self.settings, **changes), restrict_paths=False, fetched=fetched)
+        return receiving.receive(told, reference.origin, reach, own=self.desk.own, progress=silent)
 
     def staged(self, told: Opened, kind: str = "checkpoints") -> Path:
         return self.desk.own / kind / told.fingerprint
@@ -310,5 +312,5 @@ def test_only_what_arrives_becomes_an_upload(stage, settings, folder, kind):
     told = stage.open(archive_of(folder, settings))
     values = {"demo": "demo-bert", "upload": "f" * 64, "path": str(folder), "hub": "org/name"}
     with pytest.raises(WorkerError, match=LIED):
-        stage.receive(told, CheckpointRef(kind, values[kind]))
+        stage.receive(told, CheckpointRef(kind, values[kind]), fetched=folder)
     assert list_checkpoints(settings) == ()

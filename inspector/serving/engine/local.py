@@ -59,15 +59,13 @@ from inspector.serving.engine.wire import (
 from inspector.settings import Settings
 from inspector.store.keeping.marks import veiled
 from inspector.store.origins.hub import versions_folder
-from inspector.store.reference import OUTLINE, CheckpointRef
-from inspector.store.registry import incoming_folder
+from inspector.store.reference import CheckpointRef
 
 WATCH_SECONDS = 0.1  # between two looks at the memory of busy workers
 FOLDER_SECONDS = 1.0  # between two looks at the folders of all workers
 SPARE_SECONDS = 1.0  # of calm before a spare is started
 CLOSE_SECONDS = 5.0
 ENDINGS = 20  # of workers, that are remembered
-FIXED = ("demo", "upload", "incoming", "snapshots")  # references that name the same bytes for ever
 UNSURE = (InspectorError, WorkerError)  # these very classes say nothing about the request itself
 
 
@@ -116,12 +114,9 @@ class LocalEngine:
 
     def open(self, reference: CheckpointRef) -> LocalJob:
         """Stage a checkpoint; see the protocol."""
-        if reference.kind == "shared":  # and when it has come, an upload like any other
-            reference = CheckpointRef("upload", reference.value)
-        keep = reference.kind in FIXED
-        arrives = reference.kind == OUTLINE
-        request = OpenRequest(reference, incoming_folder(reference.value, settings=self._settings) if arrives else None)
-        return self._ask(("open", str(reference)), request, keep=keep)
+        origin = reference.origin
+        request = OpenRequest(reference, origin.lies(self._settings))
+        return self._ask(("open", str(reference)), request, keep=origin.fixed)
 
     def run(self, fingerprint: str, verb: str, *, called: Sequence[str] = (), **parameters: Any) -> LocalJob:
         """Run an analysis; see the protocol.

@@ -15,7 +15,7 @@ from inspector.serving.engine.manifest_check import load_known
 from inspector.serving.engine.wire import OpenRequest, RunRequest
 from inspector.settings import Settings
 from inspector.store.manifests.documents import is_fingerprint
-from inspector.store.origins.places import files_of
+from inspector.store.origins.origin import Reach
 
 Outside = frozenset[tuple[Path, int]]  # real paths and their inodes: another file of the same name is another one
 NOTHING: Outside = frozenset()
@@ -38,8 +38,7 @@ def find_outside(request: OpenRequest | RunRequest, settings: Settings, *, restr
     if isinstance(request, OpenRequest):
         found = set[tuple[Path, int]]()
         with suppress(OSError, RuntimeError, ValueError, InspectorError):  # the worker says what is wrong
-            reference, fetched = request.reference, request.fetched
-            for path in files_of(reference, settings, restrict=restrict_paths, fetched=fetched):
+            for path in request.reference.origin.reads(Reach(settings, restrict_paths, request.fetched)):
                 found.add((path.resolve(), path.stat().st_ino))
     else:
         asked = (request.fingerprint, request.parameters.get("other"))

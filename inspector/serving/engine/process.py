@@ -16,7 +16,7 @@ from inspector.results.checkpoint import Opened
 from inspector.sandbox.confinement import Confinement
 from inspector.sandbox.disk_usage import kept_nbytes
 from inspector.sandbox.environment import worker_environment
-from inspector.sandbox.limits import Usage, cpu_seconds_of, opening_nbytes, start_error, usage_of
+from inspector.sandbox.limits import Usage, cpu_seconds_of, start_error, usage_of
 from inspector.serving.encoding import DecodeError, decode, encode
 from inspector.serving.engine.forking import fork_servers
 from inspector.serving.engine.jobs import LocalJob
@@ -28,8 +28,8 @@ from inspector.serving.engine.worker_folder import WorkerFolder
 from inspector.settings import MB
 from inspector.store.hashing import BackgroundHasher
 from inspector.store.manifests.documents import collector_paused
-from inspector.store.reference import ARRIVED, CheckpointRef
-from inspector.store.registry import discard_upload, is_unpacked
+from inspector.store.origins.origin import Reach
+from inspector.store.registry import discard_upload
 
 # Bytes of a worker's answer, by what the question needs, well above the largest that were measured: the tensors of
 # DeepSeek-V3 (27 MB), a million learning rates (48 MB), a lens of five million cells (315 MB).
@@ -99,7 +99,7 @@ class WorkerProcess:
         self.started = time.monotonic() + (0 if self.ready else BOOT_SECONDS)
         self._cpu_before = self.cpu_seconds()
         request = jobs[0].request
-        self.opening = opening_nbytes(request.reference, self._settings) if isinstance(request, OpenRequest) else None
+        self.opening = request.reference.origin.costs(self._settings) if isinstance(request, OpenRequest) else None
         self.device = device_of(request)
         for job in jobs:
             job.start(len(jobs))
@@ -113,9 +113,7 @@ class WorkerProcess:
         if isinstance(request, OpenRequest):
             from inspector.serving.storing.receiving import look_ahead  # takes a moment, which the worker needs longer
 
-            self._ahead = look_ahead(
-                request.reference, settings=self._settings, restrict_paths=self._setup.restrict_paths
-            )
+            self._ahead = look_ahead(request.reference.origin, self._reach(request))
 
     def keep(self, job: LocalJob, outcome: Any) -> Any:
         """Put into the store what the worker staged or computed for a job.
@@ -128,30 +126,34 @@ class WorkerProcess:
         if not isinstance(job.request, OpenRequest):
             self._folder.collect()
             return outcome
-        reference = job.request.reference
         try:
-            return self._receive(job, reference, outcome) if isinstance(outcome, Opened) else outcome
+            return self._receive(job, job.request, outcome) if isinstance(outcome, Opened) else outcome
         except InspectorError as error:
             return error
         finally:
-            if reference.kind in ARRIVED:
+            if job.request.reference.origin.arrives:
                 with suppress(InspectorError):
-                    discard_upload(reference.value, settings=self._settings)
+                    discard_upload(job.request.reference.value, settings=self._settings)
 
-    def _receive(self, job: LocalJob, reference: CheckpointRef, told: Opened) -> Opened:
-        if is_unpacked(reference, self._settings):
-            self.spent = True
-            self.kill()
-            self._process.wait()
+    def _receive(self, job: LocalJob, request: OpenRequest, told: Opened) -> Opened:
         return find(self._setup.functions.receive)(
             told,
-            reference,
+            request.reference.origin,
+            self._reach(request),
             own=self._folder.own,
-            settings=self._settings,
-            restrict_paths=self._setup.restrict_paths,
             progress=lambda fraction, text: job.report(Progress(fraction, text)),
             ahead=self._ahead,
+            end=self._end,
         )
+
+    def _reach(self, request: OpenRequest) -> Reach:
+        return Reach(self._settings, self._setup.restrict_paths, request.fetched)
+
+    def _end(self) -> None:
+        """End the process, which has unpacked an archive."""
+        self.spent = True
+        self.kill()
+        self._process.wait()
 
     def send(self, data: bytes) -> None:
         """Send an encoded message; if the worker has died, its end is noticed elsewhere."""

@@ -19,6 +19,7 @@ from inspector.results.checkpoint import Opened
 from inspector.serving.engine.jobs import LocalJob
 from inspector.serving.engine.protocol import Progress
 from inspector.serving.engine.wire import OpenRequest, RunRequest
+from inspector.serving.storing.origins.incoming import Incoming
 from inspector.serving.storing.shared import publishing as shared
 from inspector.serving.storing.shared.listing import drop_copies, listing
 from inspector.serving.storing.shared.remote import open_remote
@@ -26,10 +27,10 @@ from inspector.settings import Settings
 from inspector.store import registry
 from inspector.store.keeping.marks import is_marked, mark
 from inspector.store.manifests.entries import MANIFEST, OPENED, UPLOADS
+from inspector.store.origins.upload import Upload
 from inspector.store.reference import CheckpointRef
 
 LOG = logging.getLogger("inspector.serving.engine")
-UPLOADED = {"upload", "shared"}
 POLL_SECONDS = 0.1
 NOT_SHARED = "The upload is only on this server so far, and not yet in the shared store: "
 
@@ -79,7 +80,7 @@ class SharedStoreSync:
         if job in self._fetched:
             mark(entry, self._settings)
             return False
-        arrived = isinstance(job.request, OpenRequest) and job.request.reference.kind == "incoming"
+        arrived = isinstance(job.request, OpenRequest) and job.request.reference.origin.arrives
         if not arrived and is_marked(entry, self._settings):
             return False
         job.report(Progress(None, "Copying to the shared store"))
@@ -105,8 +106,8 @@ class SharedStoreSync:
     def _lacking(self, request: OpenRequest | RunRequest) -> Iterator[str]:
         """Fingerprints, or their first digits, that a request needs and this machine lacks."""
         if isinstance(request, OpenRequest):
-            if request.reference.kind in UPLOADED:
-                yield from self._unless_here(request.reference.value, (UPLOADS,))
+            if digits := request.reference.origin.digits:
+                yield from self._unless_here(digits, (UPLOADS,))
             return
         for fingerprint in (request.fingerprint, request.parameters.get("other")):
             if isinstance(fingerprint, str) and registry.is_fingerprint(fingerprint):
@@ -128,7 +129,7 @@ class SharedStoreSync:
         arriving = shared.fetch(reference.value, settings=self._settings, carrying=self._carrying(job))
         try:
             self._fetched.add(job)
-            job.turn_to(OpenRequest(CheckpointRef("incoming", arriving)))
+            job.turn_to(OpenRequest(CheckpointRef(Incoming.word, arriving)))
             self._hooks.proceed(job)
             job.wait()
         finally:
@@ -136,7 +137,7 @@ class SharedStoreSync:
 
     def _open_first(self, job: LocalJob) -> None:
         for fingerprint in self._lacking(job.request):
-            opening = self._hooks.open(CheckpointRef("shared", fingerprint))
+            opening = self._hooks.open(CheckpointRef(Upload.word, fingerprint))
             while not opening.wait(POLL_SECONDS):
                 job.report(opening.progress)
                 if job.settled:  # others may wait for the same: it goes on

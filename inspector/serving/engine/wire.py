@@ -91,7 +91,7 @@ class OpenRequest:
     @property
     def downloads(self) -> bool:
         """Whether it has to be fetched first: by a worker of its own, which reads nothing of it."""
-        return self.reference.kind == "hub" and self.fetched is None
+        return self.reference.origin.downloads and self.fetched is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,9 +237,9 @@ def _refuse_other(opened: Opened, asked: CheckpointRef) -> None:
     """Believe no worker that names another checkpoint: it would answer for that one from then on."""
     if len(opened.warnings) > MAX_WARNINGS or any(len(warning) > MAX_TEXT for warning in opened.warnings):
         raise DecodeError("The worker sent too many warnings.")
-    upload = f"upload:{opened.fingerprint}"
-    names = {"upload": upload.startswith(str(asked)) and upload, "incoming": upload, "snapshots": upload}
-    if not is_fingerprint(opened.fingerprint) or opened.reference != names.get(asked.kind, str(asked)):
+    fingerprint, origin = opened.fingerprint, asked.origin
+    is_its_own = is_fingerprint(fingerprint) and fingerprint.startswith(origin.digits)
+    if not is_its_own or opened.reference != origin.becomes(fingerprint):
         raise DecodeError("The worker opened another checkpoint.")
 
 

@@ -26,7 +26,7 @@ from inspector.store.keeping.results import RESULT, limit_of, put_copy
 from inspector.store.manifests.documents import DamagedError, copy_file, is_fingerprint, is_plain_file
 from inspector.store.manifests.entries import ENTRY, MANIFEST, OPENED, UPLOADS, results_folder
 from inspector.store.manifests.reader import FOLDER, WEIGHTS
-from inspector.store.reference import ARRIVED, STORED, CheckpointRef
+from inspector.store.reference import CheckpointRef
 from inspector.store.registry import INCOMINGS, TEMPORARY, WORKERS
 
 Signature = tuple[int, ...]  # tells an entry from a later one of the same name
@@ -100,15 +100,13 @@ class WorkerFolder:
                 self._lock = None
 
     def _prepare_opening(self, reference: CheckpointRef) -> None:
-        if reference.kind in STORED:
-            for entry in below(self._settings.home / UPLOADS):
-                if entry.name.startswith(reference.value) and is_fingerprint(entry.name):
-                    self._give(entry.name)
-        elif reference.kind in ARRIVED:
-            arrived = self._settings.home / INCOMINGS / reference.value
-            target = self.given / INCOMINGS / reference.value
+        for folder in reference.origin.held(self._settings):
+            if folder.parent.name in ENTRIES:
+                self._give(folder.name)
+                continue
+            target = self.given / folder.relative_to(self._settings.home)
             target.mkdir()
-            for path in below(arrived):
+            for path in below(folder):
                 _link(path, target / path.name)
 
     def _give(self, fingerprint: str) -> None:

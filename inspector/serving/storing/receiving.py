@@ -10,8 +10,8 @@ none of them.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path, PurePath
 from typing import Any
@@ -35,12 +35,10 @@ from inspector.store.manifests.documents import (
 from inspector.store.manifests.entries import MANIFEST, OPENED, ORIGINALS, UPLOADS, load_manifest, save_manifest
 from inspector.store.manifests.manifest import Manifest
 from inspector.store.manifests.reader import FOLDER, WEIGHTS, read_manifest, read_places
-from inspector.store.names import CONFIGS, VOCABULARIES, clean_name, is_archive
-from inspector.store.origins.hub import versions_folder
-from inspector.store.origins.places import demo_source, outline_source, path_source
-from inspector.store.origins.sources import Source, choose_members, folder_source
-from inspector.store.reference import ARRIVED, OUTLINE, STORED, CheckpointRef
-from inspector.store.registry import incoming_folder, read_names, write_entry
+from inspector.store.names import CONFIGS, VOCABULARIES, clean_name
+from inspector.store.origins.origin import Origin, Reach
+from inspector.store.origins.sources import Source, is_below
+from inspector.store.registry import write_entry
 from inspector.store.staging import is_kept
 
 MAX_FOLDER_FILE = 250_000_000  # bytes of a vocabulary, a little above what is staged
@@ -48,39 +46,33 @@ DAMAGED = "The worker staged other files than those it had to open, so they were
 OTHER = "The files from the shared store are not the upload that was requested: delete the upload, and upload it again."
 
 
-def look_ahead(reference: CheckpointRef, *, settings: Settings, restrict_paths: bool) -> BackgroundHasher | None:
-    """Hash what a worker is about to open where it lies, while it reads the headers; None: it lies elsewhere."""
-    if reference.kind not in ("demo", "path"):
+def look_ahead(origin: Origin, reach: Reach) -> BackgroundHasher | None:
+    """Hash what a worker is about to open where it lies, while it reads the headers; None: it is the store's."""
+    if origin.arrives or origin.digits:
         return None
-    return BackgroundHasher(
-        lambda: {
-            name: path
-            for source in _sources(reference, settings, restrict_paths=restrict_paths)
-            for name, path in source.files.items()
-        }
-    )
+    return BackgroundHasher(lambda: dict(origin.find(reach).files))
 
 
 def receive(
     told: Opened,
-    reference: CheckpointRef,
+    origin: Origin,
+    reach: Reach,
     *,
     own: Path,
-    settings: Settings,
-    restrict_paths: bool,
     progress: Progress,
     ahead: BackgroundHasher | None = None,
+    end: Callable[[], None] = lambda: None,
 ) -> Opened:
     """Check what a worker staged, and put it into the store.
 
     Args:
         told: By the worker.
-        reference: What was to be opened.
-        own: The worker's folder; a worker that has unpacked an archive must have ended.
-        settings: The server's.
-        restrict_paths: As in `open_checkpoint`.
+        origin: What was to be opened.
+        reach: The server's own.
+        own: The worker's folder.
         progress: Told what is done.
         ahead: From `look_ahead`.
+        end: Ends the worker: it may hold files open that it has unpacked of an archive.
 
     Returns:
         What is now in the store, by the server's own knowledge.
@@ -90,98 +82,69 @@ def receive(
         WorkerError: If it is not what was to be opened.
     """
     try:
-        if reference.kind in STORED:
-            manifest = _stored(told.fingerprint, reference, settings)
+        if not (is_fingerprint(told.fingerprint) and told.fingerprint.startswith(origin.digits)):
+            raise DamagedError("fingerprint")
+        if origin.digits:
+            manifest = load_manifest(told.fingerprint, settings=reach.settings)
         else:
-            manifest = _received(
-                told.fingerprint,
-                reference,
-                own,
-                settings=settings,
-                restrict_paths=restrict_paths,
-                progress=progress,
-                ahead=ahead,
-            )
+            source = origin.find(reach)
+            if source.packed:
+                end()
+            if source.owned:
+                expected = next((each for each in map(read_told, origin.held(reach.settings)) if each), None)
+                staged = own / UPLOADS / told.fingerprint
+                manifest = _received_uploads(staged, source, expected, settings=reach.settings, progress=progress)
+            else:
+                staged = own / OPENED / told.fingerprint
+                manifest = _received(staged, source, settings=reach.settings, progress=progress, ahead=ahead)
     except (DamagedError, OSError) as error:
         raise WorkerError(DAMAGED) from error
-    found = reference if reference.kind not in (*ARRIVED, *STORED) else CheckpointRef("upload", manifest.fingerprint)
-    return Opened(manifest.fingerprint, str(found), manifest.name, told.warnings)
-
-
-def _stored(fingerprint: str, reference: CheckpointRef, settings: Settings) -> Manifest:
-    if not fingerprint.startswith(reference.value):
-        raise DamagedError("fingerprint")
-    return load_manifest(fingerprint, settings=settings)
+    return Opened(manifest.fingerprint, origin.becomes(manifest.fingerprint), manifest.name, told.warnings)
 
 
 def _received(
-    fingerprint: str,
-    reference: CheckpointRef,
-    own: Path,
-    *,
-    settings: Settings,
-    restrict_paths: bool,
-    progress: Progress,
-    ahead: BackgroundHasher | None,
+    staged: Path, source: Source, *, settings: Settings, progress: Progress, ahead: BackgroundHasher | None
 ) -> Manifest:
-    if not is_fingerprint(fingerprint):
-        raise DamagedError("fingerprint")
-    if any(below(own / UPLOADS)):
-        return _received_uploads(fingerprint, reference, own, settings, progress)
-    for source in _sources(reference, settings, restrict_paths=restrict_paths):
-        with suppress(DamagedError), _taken(own / OPENED / fingerprint, settings) as (taken, place):
-            document = read_document(taken / MANIFEST)  # once: its worker may hold it open
-            found = _copy_opened(taken, place, document, source)
-            outline = source.kind == OUTLINE
-            known = identify(found, owned=False, progress=progress, ahead=ahead, sampled=outline)
-            if source.kind == "hub":  # its worker says which version it read
-                built, files = place, found
-            else:
-                _refuse_changed(document, known)
-                document, built, files = _named(document, place, found, known)
-            manifest = _checked(document, built, files, known)
-            name = manifest.name if outline else clean_name(source.name)  # the worker has read the class
-            manifest = replace(manifest, source=source.kind, name=name)
-            return _put(manifest, built, settings.home / OPENED / built.name, owned=False)
-    raise DamagedError("source")
-
-
-def _sources(reference: CheckpointRef, settings: Settings, *, restrict_paths: bool) -> Iterator[Source]:
-    """The files that a reference names, by their names alone; of a hub model each version in the cache."""
-    if reference.kind == "demo":
-        yield demo_source(reference)
-    elif reference.kind == "path":
-        found = path_source(reference, settings, restrict=restrict_paths)
-        if isinstance(found, Source):
-            yield found
-    elif reference.kind == OUTLINE:
-        yield outline_source(reference, settings)
-    elif reference.kind == "hub":
-        versions = versions_folder(reference.value)
-        for folder in below(versions):
-            yield folder_source(folder, kind="hub", name=reference.value)
+    """Put into the store what a worker has made of files that stay where they are."""
+    with _taken(staged, settings) as (taken, place):
+        document = read_document(taken / MANIFEST)  # once: its worker may hold it open
+        found = _copy_opened(taken, place, document, source)
+        known = identify(found, owned=False, progress=progress, ahead=ahead, sampled=source.outline)
+        _refuse_changed(document, known)
+        document, built, files = _named(document, place, found, known)
+        manifest = _checked(document, built, files, known)
+        name = manifest.name if source.outline else clean_name(source.name)  # the worker has read the class
+        manifest = replace(manifest, source=source.kind, name=name)
+        return _put(manifest, built, settings.home / OPENED / built.name, owned=False)
 
 
 def _received_uploads(
-    fingerprint: str, reference: CheckpointRef, own: Path, settings: Settings, progress: Progress
+    told: Path, source: Source, asked: Told | None, *, settings: Settings, progress: Progress
 ) -> Manifest:
-    """Put every upload that a worker has staged into the store; an archive of snapshots holds several."""
-    if reference.kind not in ARRIVED and not (reference.kind == "path" and is_archive(reference.value)):
-        raise DamagedError("kind")  # of no other its worker has ended: it may hold the files open
-    folder = incoming_folder(reference.value, settings=settings) if reference.kind in ARRIVED else None
-    arrived, asked = (_arrived(folder), read_told(folder)) if folder else (None, None)
-    if folder and arrived is None:  # an archive goes when what it held is stored
-        make_room(-sum(path.stat().st_size for path in read_names(folder).values()), settings)
-    staged = [path for path in below(own / UPLOADS) if is_fingerprint(path.name)]
-    if fingerprint not in {path.name for path in staged} or (arrived and len(staged) > 1):
+    """Put every upload that a worker has staged into the store; an archive of snapshots holds several.
+
+    Args:
+        told: The one that the worker names.
+        source: What was to be opened.
+        asked: Which upload that must be; None: whichever it is.
+        settings: The server's.
+        progress: Told what is done.
+
+    Returns:
+        The one that the worker names, by the server's own knowledge.
+    """
+    arrived = None if source.packed else source.files
+    if source.packed and is_below(source.packed, (settings.home,)):  # it goes when what it held is stored
+        make_room(-source.packed.stat().st_size, settings)
+    staged = [path for path in below(told.parent) if is_fingerprint(path.name)]
+    if told not in staged or (not source.several and len(staged) > 1):
         raise DamagedError("fingerprint")
-    stored = []
+    stored = {}
     for each in staged:
         with _taken(each, settings) as (taken, built):
-            stored.append(_put_upload(taken, built, arrived, asked, settings=settings, progress=progress))
-    fingerprint = stored[0] if arrived else fingerprint
+            stored[each] = _put_upload(taken, built, arrived, asked, settings=settings, progress=progress)
     # One that was there already keeps its entry, and the name that it was given.
-    return load_manifest(fingerprint, settings=settings)
+    return load_manifest(stored[told], settings=settings)
 
 
 def _put_upload(
@@ -197,7 +160,7 @@ def _put_upload(
     document = read_document(taken / MANIFEST)  # once: its worker may hold it open
     found = _move_upload(taken, place, document, arrived)
     known = identify(found, owned=True, progress=progress, received=arrived is not None)
-    document, built, files = _named(document, place, found, known) if arrived else (document, place, found)
+    document, built, files = _named(document, place, found, known) if arrived is not None else (document, place, found)
     if asked and asked.fingerprint != built.name:
         raise CheckpointError(OTHER)
     manifest = _checked(document, built, files, known)
@@ -205,15 +168,6 @@ def _put_upload(
     write_entry(built, name=manifest.name, nbytes=sum(file.nbytes for file in manifest.files))
     _put(manifest, built, settings.home / UPLOADS / built.name, owned=True)
     return built.name
-
-
-def _arrived(folder: Path) -> Mapping[str, Path] | None:
-    """The files of an upload by the names that they have in the store; None: it is an archive."""
-    names = read_names(folder)
-    if any(map(is_archive, names)):
-        return None
-    chosen, _ = choose_members(names)
-    return {name: names[member] for name, member in chosen.items()}
 
 
 @contextmanager
@@ -225,11 +179,7 @@ def _taken(staged: Path, settings: Settings) -> Iterator[tuple[Path, Path]]:
         if not is_plain_folder(taken):
             raise DamagedError("folder")
         (built / FOLDER).mkdir(parents=True)
-        try:
-            yield taken, built
-        except DamagedError:
-            taken.rename(staged)  # another version may be the one
-            raise
+        yield taken, built
 
 
 def _move_upload(
@@ -247,9 +197,9 @@ def _move_upload(
         unpacked = taken / target.relative_to(built)
         if place != PurePath(FOLDER, name) and place != PurePath(WEIGHTS, name):
             raise DamagedError("path")
-        if arrived and name not in arrived:
+        if arrived is not None and name not in arrived:
             raise DamagedError("name")
-        _move(arrived[name] if arrived else unpacked, target)
+        _move(unpacked if arrived is None else arrived[name], target)
         found[name] = target
     _copy_rest(taken, built)
     return found

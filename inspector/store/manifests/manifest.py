@@ -11,8 +11,8 @@ from typing import Any
 from inspector.errors import NotInCheckpointError
 from inspector.store.manifests.columns import TensorInfo, Tensors
 from inspector.store.manifests.findings import Finding
-from inspector.store.reference import OUTLINE
 
+OUTLINE = "arriving"  # the source of a checkpoint whose weights are still on their way
 STILL_COMING = (
     "The weights of {name} are still being uploaded: this needs their numbers, and can be answered when all of them "
     "are here."

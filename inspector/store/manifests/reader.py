@@ -29,10 +29,9 @@ from inspector.store.manifests.documents import (
     optional,
 )
 from inspector.store.manifests.findings import MAX_FOUND, PROBLEMS, Finding
-from inspector.store.manifests.manifest import FileInfo, Manifest
+from inspector.store.manifests.manifest import OUTLINE, FileInfo, Manifest
 from inspector.store.manifests.tensors import read_tensors
 from inspector.store.names import clean_name, file_format
-from inspector.store.reference import OUTLINE
 
 FORMAT = 1
 FOLDER = "folder"  # Manifest.folder, in an entry

@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 
 from inspector.store.names import file_format, is_text, weight_format
-from inspector.store.origins.places import folder_name, hub_id
+from inspector.store.origins.on_disk import folder_name, hub_id
 from inspector.store.reference import CheckpointRef
 
 # Folders that hold no model's files: of programs, and in the hub's cache of data sets and of content without names.

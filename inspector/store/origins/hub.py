@@ -1,19 +1,50 @@
-"""Fetch a checkpoint from the Hugging Face hub, or from its cache on this machine."""
+"""Models of the Hugging Face hub: fetched from there, or found in its cache on this machine."""
 
 from __future__ import annotations
 
 import io
 import os
+import re
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from inspector.errors import CheckpointError
 from inspector.progress import Progress
+from inspector.settings import Settings
 from inspector.store.names import CONFIGS, INDEXES, VOCABULARIES
+from inspector.store.origins.origin import Origin, Reach
+from inspector.store.origins.sources import Source, folder_source
 
 WANTED = (*CONFIGS, *VOCABULARIES, *INDEXES, "model*.safetensors", "adapter_model.safetensors")
 OLD_WANTED = (*WANTED, "pytorch_model*.bin", "adapter_model.bin")  # fetched only where there are no safetensors
 SILENT_SECONDS = 20.0  # without a word from the hub, after which it counts as out of reach
+
+
+@dataclass(frozen=True, slots=True)
+class HubModel(Origin):
+    """A model of the hub, by its id."""
+
+    word: ClassVar[str] = "hub"
+    values: ClassVar[re.Pattern[str]] = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?")
+    downloads: ClassVar[bool] = True
+    anywhere: ClassVar[bool] = True
+    public: ClassVar[bool] = True
+
+    @property
+    def typed(self) -> str:
+        """Its id."""
+        return self.value
+
+    def find(self, reach: Reach) -> Source:
+        """The files of the version that was fetched."""
+        if reach.fetched is None:
+            raise CheckpointError(f"{self.value} has not been fetched from the hub: open it again.")
+        return folder_source(reach.fetched, kind="hub", name=self.value)
+
+    def costs(self, settings: Settings) -> int:
+        """As much as an upload may have: nobody knows yet."""
+        return settings.upload_nbytes
 
 
 def hub_folder() -> Path:

@@ -14,6 +14,7 @@ from inspector.errors import CheckpointError
 from inspector.settings import EVERYWHERE
 from inspector.store.manifests.manifest import StoredCheckpoint
 from inspector.store.names import file_format, is_archive, weight_format
+from inspector.store.origins.on_disk import OnDisk
 from inspector.store.origins.sources import is_below, is_regular
 from inspector.store.reference import CheckpointRef
 from inspector.text import quoted
@@ -139,29 +140,36 @@ def find_run(
     """
     if text in RUNS:
         return text, in_order(_bundled(demo.folder, name) for name, demo in RUNS[text].items())
-    kind, _, value = text.partition(":")
-    if kind == UPLOADS and value in uploads:
-        return value, uploads[value]
-    if kind == UPLOADS:
+    uploaded = text.removeprefix(f"{UPLOADS}:")
+    if uploaded in uploads and uploaded != text:
+        return uploaded, uploads[uploaded]
+    if uploaded != text:
         raise CheckpointError(
-            f"The run {quoted(value)} is no longer in the store: choose one from the list, or upload it again."
+            f"The run {quoted(uploaded)} is no longer in the store: choose one from the list, or upload it again."
         )
+    folder = folder_of(text)
     outside = CheckpointError(
-        f"There is no folder {quoted(value)} on this machine: check the path."
-        if kind == "path" and roots == EVERYWHERE
+        f"There is no folder {quoted(folder)} on this machine: check the path."
+        if folder is not None and roots == EVERYWHERE
         else "This run cannot be opened here: give a folder of snapshots below one of the folders that "
         "this server may open (INSPECTOR_ROOTS), or upload an archive of them."
     )
-    if kind != "path" or not value or "\0" in value:
+    if not folder or "\0" in folder:
         raise outside
     try:
-        path = next((root / value for root in roots if (root / value).is_dir()), Path(value))
+        path = next((root / folder for root in roots if (root / folder).is_dir()), Path(folder))
         real = path.resolve(strict=True)
     except (OSError, RuntimeError, ValueError):
         raise outside from None
     if not (real.is_dir() and is_below(real, roots)):
         raise outside
     return real.name, list_snapshots(real, within=roots)
+
+
+def folder_of(run: str) -> str | None:
+    """The folder that a run's link names; None: it names something else."""
+    word, _, value = run.partition(":")
+    return value if word == OnDisk.word else None
 
 
 def identity_of(path: Path) -> str | None:

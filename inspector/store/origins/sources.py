@@ -26,8 +26,16 @@ class Source:
     files: Mapping[str, Path]  # basename -> regular file, only names that are read
     ignored: tuple[str, ...]  # names of files that are not read
     owned: bool  # True: the files are ours to move into the store
-    expected: str | None = None  # the fingerprint that must come out
     told: tuple[str, ...] = ()  # warnings of an earlier staging of the same files
+    folders: tuple[Path, ...] = ()  # whose names are listed
+    packed: Path | None = None  # the archive that holds the files; None: they lie open
+    several: bool = False  # True: the archive holds several checkpoints
+    outline: bool = False  # True: the files' numbers are still on their way
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """All that is read: files, and folders whose names are listed."""
+        return (*((self.packed,) if self.packed else ()), *self.folders, *self.files.values())
 
 
 def choose_members(names: Iterable[str]) -> tuple[dict[str, str], tuple[str, ...]]:
@@ -95,24 +103,27 @@ def _is_weight(name: str) -> bool:
     return file_format(name) is not None and weight_format(name) is not None
 
 
-def folder_source(folder: Path, *, kind: str, name: str, within: tuple[Path, ...] = ()) -> Source:
+def folder_source(folder: Path, *, kind: str, name: str, within: tuple[Path, ...] = (), links: bool = False) -> Source:
     """The checkpoint files that lie in a folder; of links, only those of a hub's cache are followed.
 
     Args:
-        kind: Manifest.source; a demo's files are ours, and may be links of whoever installed them.
+        kind: Manifest.source.
         within: Where the files must really lie; anywhere if empty.
+        links: Whether any link is followed.
 
     Raises:
         CheckpointError: If a file is a link to anything else.
     """
     names = {path.name for path in folder.iterdir()}
     read = {each for each in names if file_format(each)}
-    if inner := _inner_folder(folder, names):
+    inner = _inner_folder(folder, names)
+    if inner:
         files = _own_files(folder, {MODULES}, within)
         files = _own_files(inner, {path.name for path in inner.iterdir() if file_format(path.name)}, within) | files
     else:
-        files = _own_files(folder, read, within) if kind != "demo" else {each: folder / each for each in sorted(read)}
-    return Source(kind, name, files, tuple(sorted(names - files.keys())), owned=False)
+        files = {each: folder / each for each in sorted(read)} if links else _own_files(folder, read, within)
+    ignored = tuple(sorted(names - files.keys()))
+    return Source(kind, name, files, ignored, owned=False, folders=(folder, inner) if inner else (folder,))
 
 
 def _inner_folder(folder: Path, names: Collection[str]) -> Path | None:

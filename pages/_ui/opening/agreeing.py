@@ -12,16 +12,15 @@ from inspector.serving.place import served_settings
 from inspector.serving.settings import serving
 from inspector.serving.uploads import browser_of
 from inspector.settings import EVERYWHERE
-from inspector.store.origins.places import refuse_outside
-from inspector.store.reference import CheckpointRef, Kind
+from inspector.store.origins.on_disk import refuse_outside
+from inspector.store.origins.origin import Origin
+from inspector.store.reference import origin_of
 from inspector.text import visible
 
 AGREED = "agreed"  # references of this session
 # What is said, and the button that agrees.
-WHAT: dict[Kind, tuple[str, str]] = {
-    "hub": ("This link opens a model that the server downloads from the Hugging Face hub.", "Download and open"),
-    "path": ("This link opens files on this server.", "Open these files"),
-}
+DOWNLOADS = ("This link opens a model that the server downloads from the Hugging Face hub.", "Download and open")
+FILES = ("This link opens files on this server.", "Open these files")
 
 
 def agree(reference: str) -> None:
@@ -33,8 +32,8 @@ def agree(reference: str) -> None:
 
 def must_ask(reference: str) -> bool:
     """Whether to ask before opening this. What will be refused in any case is not asked about."""
-    ref = _parsed(reference)
-    if ref is None or ref.kind not in WHAT or (ref.kind == "path" and not _is_open(ref.value)):
+    origin = _origin(reference)
+    if origin is None or not (origin.downloads or (origin.path and _is_open(origin.value))):
         return False
     # Whoever started the server agreed to what it was started with.
     if reference in st.session_state.get(AGREED, ()) or reference == serving().opened:
@@ -50,11 +49,11 @@ def ask(reference: str, instead: str = "", on_instead: Callable[[], None] | None
         reference: What it names; `must_ask` holds.
         instead: Label of a button for what else can be done; empty: none.
     """
-    ref = CheckpointRef.parse(reference)
-    sentence, button = WHAT[ref.kind]
+    origin = origin_of(reference)
+    sentence, button = DOWNLOADS if origin.downloads else FILES
     with st.container(border=True):
         st.markdown(f":material/link: {sentence}")
-        st.code(visible(ref.value), language=None, wrap_lines=True)
+        st.code(visible(origin.value), language=None, wrap_lines=True)
         st.caption("Links can come from anyone, so nothing is read until you agree.")
         with st.container(horizontal=True):
             st.button(button, type="primary", key=f"agreed {reference}", on_click=agree, args=(reference,))
@@ -80,8 +79,8 @@ def _is_open(path: str) -> bool:
     return True
 
 
-def _parsed(reference: str) -> CheckpointRef | None:
+def _origin(reference: str) -> Origin | None:
     try:
-        return CheckpointRef.parse(reference)
+        return origin_of(reference)
     except CheckpointError:
         return None

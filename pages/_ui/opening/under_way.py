@@ -24,10 +24,11 @@ from inspector.serving.engine.protocol import Job
 from inspector.serving.fragment_reruns import TICK
 from inspector.serving.storing import arriving
 from inspector.serving.storing.arriving import Arriving, Received
+from inspector.serving.storing.origins.outline import Outline
 from inspector.serving.uploads import PENDING
 from inspector.settings import settings
 from inspector.store import registry
-from inspector.store.reference import OUTLINE, CheckpointRef
+from inspector.store.reference import CheckpointRef
 from inspector.text import literal
 from pages._ui import running, session
 
@@ -44,10 +45,10 @@ class Preview:
     """
 
     def __init__(self, upload: str, files: frozenset[str]) -> None:
-        self.reference = f"{OUTLINE}:{upload}"
+        self.reference = str(Outline(upload))
         self.files = files
         self.before = running.first()  # what was open before this is
-        self._opening: Job[Opened] = session.engine().open(CheckpointRef(OUTLINE, upload))
+        self._opening: Job[Opened] = session.engine().open(CheckpointRef(Outline.word, upload))
         self._discard = weakref.finalize(self, registry.discard_upload, upload, settings=settings())
 
     def opened(self) -> Opened | None:

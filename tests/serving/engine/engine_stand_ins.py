@@ -88,7 +88,7 @@ def download_stand_in(model, *, progress) -> Path:
     return Path("/cache") / ("a" * 40)
 
 
-def receive_stand_in(told, reference, **_: Any):
+def receive_stand_in(told, origin, reach, **_: Any):
     """Nothing is staged."""
     return told
 

@@ -325,7 +325,7 @@ def test_the_limit_of_opening_grows_with_what_arrived(settings):
     upload, folder = new_upload(settings)
     with (folder / "_weights.zip").open("wb") as file:
         file.truncate(1_000_000_000)
-    arrived = limits.opening_nbytes(CheckpointRef("incoming", upload), settings)
+    arrived = CheckpointRef("incoming", upload).origin.costs(settings)
     assert limits.exceeded(used, settings, opening=0) is not None
     assert limits.exceeded(used, settings, opening=arrived) is None
     assert limits.exceeded(used, settings) is None

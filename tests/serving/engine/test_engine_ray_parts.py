@@ -25,7 +25,7 @@ from inspector.serving.engine.ray.engine import RayEngine
 from inspector.serving.engine.ray.messages import HEARD, Ask, Call, Cancel, Question, Returned, Said
 from inspector.serving.engine.wire import SAID, Answers, Failure, Partial
 from inspector.settings import read_settings
-from inspector.store.origins.places import OUTSIDE
+from inspector.store.origins.on_disk import OUTSIDE
 from tests.models import loops
 from tests.serving.engine.engine_harness import WAIT, A, demo, eventually
 from tests.serving.engine.engine_stand_ins import CATALOG, FUNCTIONS

@@ -83,7 +83,7 @@ def test_one_server_answers_what_was_uploaded_to_another(tmp_path, monkeypatch, 
             assert to_json(found) == own
             assert not any(secret in seen_by_workers(engine) for secret in SECRETS)
             assert is_marked(second.home / "checkpoints" / opened.fingerprint, second)
-            again = engine.open(CheckpointRef("shared", opened.fingerprint)).result(WAIT)
+            again = engine.open(CheckpointRef("upload", opened.fingerprint)).result(WAIT)
             assert again == opened
 
             assert engine.release(opened.fingerprint)
@@ -130,13 +130,13 @@ def test_what_is_nowhere_is_refused_and_asked_for_anew_later(tmp_path, shared_fo
     with engine_of(second) as engine:
         for ask in (
             lambda: engine.run(opened.fingerprint, "overview"),
-            lambda: engine.open(CheckpointRef("shared", opened.fingerprint)),
+            lambda: engine.open(CheckpointRef("upload", opened.fingerprint)),
             lambda: engine.run("0" * 64, "compare", other=opened.fingerprint),
         ):
             with pytest.raises(CheckpointError, match="is neither on this server nor in the shared"):
                 ask().result(WAIT)
         aside.rename(listed)
-        assert engine.open(CheckpointRef("shared", opened.fingerprint)).result(WAIT) == opened
+        assert engine.open(CheckpointRef("upload", opened.fingerprint)).result(WAIT) == opened
 
 
 def test_fetching_shows_its_progress_and_can_be_stopped(tmp_path, shared_folder, folder,
@@ -155,7 +155,7 @@ def test_fetching_shows_its_progress_and_can_be_stopped(tmp_path, shared_folder,
     with engine_of(second) as engine:
         job = engine.run(opened.fingerprint, "overview")
         eventually(lambda: job.progress.text.startswith("Fetching mine: 0 of "))
-        opening = engine.open(CheckpointRef("shared", opened.fingerprint))
+        opening = engine.open(CheckpointRef("upload", opened.fingerprint))
         opening.cancel()
         go_on.set()
         with pytest.raises(CancelledError):

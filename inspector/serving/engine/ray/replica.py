@@ -23,11 +23,10 @@ from inspector.serving.engine.ray.messages import Question, ReplicaStatus
 from inspector.serving.engine.wire import MOST_PARTIALS, Answers, Partial, as_message
 from inspector.settings import read_settings
 from inspector.store.manifests.entries import MANIFEST, OPENED, UPLOADS
-from inspector.store.origins.places import refuse_outside
+from inspector.store.origins.on_disk import refuse_outside
 from inspector.store.reference import CheckpointRef
 
 NODE_DIGITS = 8  # of a node's id, shown to people
-OPENED_HERE = {"demo", "hub", "path"}  # a node can open these by itself
 UNDER_WAY = {"waiting", "running"}
 NOT_HERE = (
     "The machine of the cluster that got this request does not have the upload: set "
@@ -84,7 +83,7 @@ class Replica:
 
     async def _answer(self, question: Question) -> AsyncGenerator[Any, None]:
         await self._hold(question.fingerprint)
-        kinds = {CheckpointRef.parse(reference).kind for _, reference in question.references}
+        by_itself = any(CheckpointRef.parse(reference).origin.anywhere for _, reference in question.references)
         partials = 0  # that were passed on; the web server counts them as it counts those of a worker
         for anew in (False, True):
             async for progress in self._bring(question, anew=anew):
@@ -98,7 +97,7 @@ class Replica:
                     yield Partial(partials, encode(news))
             outcome = _outcome(job)
             # Its files may have changed here since they were opened: that is worth a second try.
-            if not (isinstance(outcome, CheckpointError) and kinds & OPENED_HERE):
+            if not (isinstance(outcome, CheckpointError) and by_itself):
                 break
         yield as_message(outcome) if isinstance(outcome, InspectorError) else Answers.of((outcome,))
 
@@ -107,9 +106,9 @@ class Replica:
         for fingerprint, text in question.references:
             here = self._has(fingerprint)
             reference = CheckpointRef.parse(text)
-            if reference.kind == "path":  # its workers could not read it, though it is known here
+            if reference.origin.path:  # its workers could not read it, though it is known here
                 refuse_outside(reference.value, self.settings)
-            if reference.kind in OPENED_HERE and (anew or not here):
+            if reference.origin.anywhere and (anew or not here):
                 job = self.engine.open(reference)
                 async for progress in self._follow(job):
                     yield progress
