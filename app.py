@@ -16,6 +16,7 @@ if __name__ == "__main__":
     finally:  # a page may have ended the script
         import pandas  # noqa: F401  # half a second that the first page with a table need not take
 else:
+    import os
     from functools import partial
 
     from starlette.middleware import Middleware
@@ -33,6 +34,7 @@ else:
     from inspector.serving.websocket_filter import WebsocketFilter, send_more_than_is_read
     from inspector.settings import settings
 
+    os.umask(0o077)  # what the server stores is for no other user of this machine
     SCRIPT = str(Path(__file__).resolve())
     try:
         check_sign_in(serving())

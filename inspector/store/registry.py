@@ -29,7 +29,7 @@ from inspector.store.files import (
     write_atomically,
 )
 from inspector.store.manifests.documents import is_fingerprint, is_plain_file, is_plain_folder
-from inspector.store.manifests.entries import ENTRY, MANIFEST, OPENED, UPLOADS, read_entry, results_folder
+from inspector.store.manifests.entries import ENTRY, MANIFEST, MAPS, OPENED, UPLOADS, read_entry, results_folder
 from inspector.store.manifests.manifest import StoredCheckpoint
 from inspector.store.names import MAX_CHECKPOINT_NAME, clean_name, is_text
 from inspector.text import quoted
@@ -180,6 +180,15 @@ def discard_opened(fingerprint: str, *, settings: Settings) -> None:
     """Remove what opening a checkpoint, and asking about it, has left in the store; its weights stay where they are."""
     for gone in (settings.home / OPENED / fingerprint, results_folder(fingerprint, settings=settings)):
         remove_folder(gone)
+
+
+def close_to_others(settings: Settings) -> None:
+    """Take the store's folders from other users of this machine, also those that an earlier version has made."""
+    for kind in (UPLOADS, OPENED, INCOMINGS, TEMPORARY, WORKERS, MAPS):
+        folder = settings.home / kind
+        with contextlib.suppress(OSError):  # of another user, who has to do it
+            if is_plain_folder(folder):
+                folder.chmod(0o700)
 
 
 def sweep(settings: Settings) -> None:

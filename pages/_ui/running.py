@@ -47,6 +47,7 @@ def started() -> Engine:
         SettingsError: If a setting cannot be used.
     """
     engine = start_engine(served_settings())
+    registry.close_to_others(settings())
     registry.sweep(settings())  # what servers that were killed left half-written
     if "checkpoint" not in st.query_params:
         with suppress(CheckpointError):  # the first page says what is wrong with it

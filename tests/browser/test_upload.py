@@ -59,6 +59,7 @@ def test_minilm_uploaded_as_a_zip_answers_on_every_page(page: Page, server: Serv
     go_to(page, "lens")
     expect_page(page, "lens", "minilm")
     expect(page.get_by_text("no head: no logits").first).to_be_visible()
+    _is_closed_to_other_users(server.log.parent / "store" / "checkpoints")
     expect(page.get_by_role("heading", name=re.compile("^Layer 6, position"))).to_be_visible()
 
     expect(page).to_have_url(re.compile(r"/lens\?checkpoint=upload"))
@@ -67,6 +68,12 @@ def test_minilm_uploaded_as_a_zip_answers_on_every_page(page: Page, server: Serv
     page.goto(link)
     expect_page(page, "lens", "minilm")
     _rename_and_delete(page)
+
+
+def _is_closed_to_other_users(store: Path) -> None:
+    modes = {path: path.lstat().st_mode & 0o077 for path in (store, *store.rglob("*"))}
+    assert any(path.name.endswith(".safetensors") for path in modes)
+    assert not [path for path, mode in modes.items() if mode]
 
 
 def _rename_and_delete(page: Page) -> None:

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import signal
+import stat
 import subprocess
 import sys
 from datetime import datetime
@@ -278,3 +279,14 @@ def test_a_time_that_is_none_is_replaced_by_the_files(settings, fingerprint, cre
     (stored,) = list_checkpoints(settings)
     assert datetime.fromisoformat(stored.created).tzinfo is not None
     assert stored.created != created
+
+
+def test_other_users_cannot_enter_a_store_of_an_earlier_version(settings, fingerprint):
+    uploads = settings.home / "checkpoints"
+    uploads.chmod(0o755)
+    (settings.home / "opened").symlink_to(settings.home.parent, target_is_directory=True)
+    before = stat.S_IMODE(settings.home.parent.stat().st_mode)
+    registry.close_to_others(settings)
+    assert stat.S_IMODE(uploads.stat().st_mode) == 0o700
+    assert stat.S_IMODE(settings.home.parent.stat().st_mode) == before
+    assert [stored.fingerprint for stored in list_checkpoints(settings)] == [fingerprint]
