@@ -8,7 +8,7 @@ is a `ReceivedUpload`: when it forgets that, the file on the disk goes as well.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Protocol
 
 from python_multipart.exceptions import FormParserError
@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from python_multipart.multipart import MultipartCallbacks
 
 PIECE = 1 << 20  # bytes that are written at a time
+IDLE_SECONDS = 60.0  # for which a browser may send nothing
 FRAME_NBYTES = 1 << 16  # at most, of what is around a file in a request's body
 STANDS_IN = b"on the disk"
 NO_FILE = "Expected one file, as a browser sends it."
+NOTHING_COMES = "The upload stopped: send the file again."
 
 
 class File(Protocol):
@@ -67,33 +69,41 @@ class Body:
         receive: Yields the body.
         begin: Begins the file.
         most_nbytes: Of the file.
-        begun: Told of the file as soon as its name is known.
+        begun: Told of the file as soon as it is begun.
+        idle_seconds: For which the browser may send nothing.
 
     Attributes:
         received: What refers to the file, once the body has been read.
     """
 
     def __init__(
-        self, scope: Scope, receive: Receive, *, begin: Begin, most_nbytes: int, begun: Callable[[File], None]
+        self,
+        scope: Scope,
+        receive: Receive,
+        *,
+        begin: Begin,
+        most_nbytes: int,
+        begun: Callable[[File], None],
+        idle_seconds: float = IDLE_SECONDS,
     ) -> None:
         self.received: object = None
         self._begin = begin
         self._begun = begun
         self._most_nbytes = most_nbytes + FRAME_NBYTES
+        self._idle_seconds = idle_seconds
         self._request = Request(scope, receive)
         self._receive = receive
         self._read = False
         self._headers: list[tuple[bytearray, bytearray]] = []  # of the part: names and values
         self._data = bytearray()
         self._parts = 0
-        self._named = False
         self._complete = False
 
     async def replaced(self) -> Message:
         """Read the whole body, and give Streamlit's handler a short one with the same headers.
 
         Raises:
-            HTTPException: If the body is too long, or not one file of a form.
+            HTTPException: If the body is too long, not one file of a form, or stops coming.
             ClientDisconnect: If the browser ends the transfer.
         """
         if self._read:
@@ -110,30 +120,48 @@ class Body:
     async def _store(self, boundary: bytes) -> object:
         parser, most = MultipartParser(boundary, self._callbacks()), self._most_nbytes
         expected = int(self._request.headers.get("content-length") or most)  # the handler has refused what is no number
-        file = await run_in_threadpool(self._begin, min(expected, most))
-        nbytes, told, writing = 0, False, asyncio.ensure_future(asyncio.sleep(0))
+        nbytes, file, writing = 0, None, asyncio.ensure_future(asyncio.sleep(0))
+
+        async def begun() -> File:
+            begun = await run_in_threadpool(self._begin, min(expected, most))
+            begun.expect(self._name(), max(expected - len(self._framed(boundary)), 0))
+            self._begun(begun)
+            return begun
+
         try:
-            async for chunk in self._request.stream():
+            async for chunk in self._chunks():
                 nbytes += len(chunk)
                 if nbytes > most:
                     raise HTTPException(413, "File too large")
                 parser.write(chunk)
-                if self._named and not told:
-                    told = True
-                    file.expect(self._name(), max(expected - len(self._framed(boundary)), 0))
-                    self._begun(file)
-                if len(self._data) >= PIECE:
+                if len(self._data) >= PIECE:  # room is made for what comes, and not for what is announced
+                    file = file or await begun()
                     await writing  # of the piece before
                     writing = asyncio.ensure_future(run_in_threadpool(file.write, self._take()))
             if not (self._parts and self._complete):
                 raise HTTPException(400, NO_FILE)
+            file = file or await begun()
             await writing
             await run_in_threadpool(file.write, self._take())
             return file.close()
         except BaseException:
             await writing
-            await run_in_threadpool(file.discard)
+            if file:
+                await run_in_threadpool(file.discard)
             raise
+
+    async def _chunks(self) -> AsyncIterator[bytes]:
+        """What the browser sends, until it sends nothing for too long."""
+        stream = self._request.stream()
+        while True:
+            try:
+                async with asyncio.timeout(self._idle_seconds):
+                    chunk = await anext(stream)
+            except StopAsyncIteration:
+                return
+            except TimeoutError:
+                raise HTTPException(408, NOTHING_COMES) from None
+            yield chunk
 
     def _framed(self, boundary: bytes, content: bytes = b"") -> bytes:
         """A body as a browser sends it, with another content."""
@@ -154,9 +182,6 @@ class Body:
                 raise FormParserError(NO_FILE)
             self._parts = 1
 
-        def named() -> None:
-            self._named = True
-
         def end() -> None:
             self._complete = True
 
@@ -165,7 +190,6 @@ class Body:
             "on_header_begin": lambda: self._headers.append((bytearray(), bytearray())),
             "on_header_field": lambda data, start, end: self._headers[-1][0].extend(data[start:end]),
             "on_header_value": lambda data, start, end: self._headers[-1][1].extend(data[start:end]),
-            "on_headers_finished": named,
             "on_part_data": lambda data, start, end: self._data.extend(data[start:end]),
             "on_end": end,
         }

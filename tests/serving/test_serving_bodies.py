@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import hashlib
 import os
@@ -13,13 +14,15 @@ from types import SimpleNamespace
 
 import pytest
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect
 from starlette.types import Message
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.web.server.starlette.starlette_app_utils import generate_xsrf_token_string
 from streamlit.web.server.starlette.starlette_routes import create_upload_routes
 
-from inspector.serving.bodies import FRAME_NBYTES, PIECE, STANDS_IN
+from inspector.serving.bodies import FRAME_NBYTES, PIECE, STANDS_IN, Body
 from inspector.serving.storing.arriving import ARRIVING, Arriving, Received
 from inspector.serving.uploads import SMALL_NBYTES, PendingUploads, Uploads
 from inspector.settings import Settings
@@ -128,12 +131,49 @@ def test_what_has_arrived_is_seen_with_the_exact_size(server, content):
     server.put(body, at_once=200 if len(body) < PIECE else 1 << 16, length=max(len(body), SMALL_NBYTES + 1))
     padding = max(SMALL_NBYTES + 1 - len(body), 0)
     expected = "mine/mödel.safetensors", len(content) + padding
-    assert set(server.seen) == ({expected} if len(body) > 200 else set())
+    assert set(server.seen) == ({expected} if len(content) > PIECE else set())
     (left,) = server.ledger.under_way("ours").values()  # until a page's script takes it
     assert isinstance(left, Arriving)
     assert (left.name, left.expected, left.nbytes) == (*expected, len(content))
     server.ledger.end("ours", ["a"])
     assert server.ledger.under_way("ours") == {}
+
+
+def test_what_is_announced_takes_no_room_until_it_comes(settings):
+    begun = []
+    chunks = [form(b"x" * 1000)[:1000]]
+
+    async def receive() -> dict:
+        assert not begun
+        return {"type": "http.request", "body": chunks.pop(0), "more_body": True} if chunks else NOTHING_MORE
+
+    def begin(nbytes: int) -> Arriving:
+        begun.append(nbytes)
+        return Arriving(nbytes, settings)
+
+    with pytest.raises(ClientDisconnect):
+        run(body_of(receive, begin).replaced())
+    assert begun == []
+
+
+def test_an_upload_that_stops_coming_is_ended(settings):
+    async def receive() -> dict:
+        await asyncio.sleep(600)
+        return NOTHING_MORE
+
+    with pytest.raises(HTTPException, match="The upload stopped: send the file again"):
+        run(body_of(receive, partial(Arriving, settings=settings), idle_seconds=0.01).replaced())
+
+
+NOTHING_MORE = {"type": "http.disconnect"}
+
+
+def body_of(receive, begin, **options) -> Body:
+    """The body of an upload of almost 4 GB."""
+    kind = f"multipart/form-data; boundary={BOUNDARY}"
+    headers = [(b"content-type", kind.encode()), (b"content-length", b"3990000000")]
+    scope = {"type": "http", "method": "PUT", "path": "/", "headers": headers}
+    return Body(scope, receive, begin=begin, most_nbytes=4_000_000_000, begun=lambda file: None, **options)
 
 
 @pytest.mark.parametrize("more", [0, 1])
