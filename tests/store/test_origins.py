@@ -72,6 +72,7 @@ def test_a_folder_is_read_although_nothing_is_found_in_it(tmp_path, settings):
 def test_an_upload_is_held_by_its_folder_before_and_after(tmp_path, settings):
     reference = upload_of(settings, small_checkpoint(tmp_path / "mini"))
     (before,) = reference.origin.held(settings)
+    assert not list(reference.origin.reads(Reach(settings, restrict_paths=True)))  # else no spare could open it
     assert reference.origin.costs(settings) == sum(path.lstat().st_size for path in before.iterdir()) > 0
     manifest, stored = opened(reference, settings)
     assert not before.exists()
@@ -80,6 +81,7 @@ def test_an_upload_is_held_by_its_folder_before_and_after(tmp_path, settings):
     assert entry.name == manifest.fingerprint
     digits = origin_of(f"upload:{manifest.fingerprint[:12]}")
     assert list(digits.held(settings)) == [entry]
+    assert not list(digits.reads(Reach(settings, restrict_paths=True)))
     assert digits.link == f"upload:{manifest.fingerprint[:12]}"
     assert stored.origin.link == f"upload:{manifest.fingerprint[:16]}"
 

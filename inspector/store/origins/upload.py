@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -41,6 +41,10 @@ class Upload(Origin):
     def find(self, reach: Reach) -> Source:
         """Nothing: its files are staged."""
         raise CheckpointError("An upload of the store is opened as it was stored: pick it from the list.")
+
+    def reads(self, reach: Reach) -> Iterator[Path]:
+        """Nothing: it is in the store."""
+        return iter(())
 
     def held(self, settings: Settings) -> Iterable[Path]:
         """Its entry; none where it is gone, several where its digits are not enough."""

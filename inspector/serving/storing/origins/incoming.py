@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -54,6 +54,10 @@ class Incoming(Origin):
         told = read_told(folder)  # one that came from the shared store keeps its name
         name = told.name if told else _name(list(chosen.values()))
         return Source("upload", name, files, ignored, owned=True, told=told.warnings if told else ())
+
+    def reads(self, reach: Reach) -> Iterator[Path]:
+        """Nothing: they are in the store."""
+        return iter(())
 
     def held(self, settings: Settings) -> Iterable[Path]:
         """The folder of its files."""
