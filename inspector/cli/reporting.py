@@ -22,7 +22,7 @@ from inspector.cli.report_names import file_names
 from inspector.cli.verbs import flagged, gathered
 from inspector.errors import RequestError
 from inspector.progress import Progress
-from inspector.report.bundle import add_pictures, bundle_files, figure_names, pack, unpack
+from inspector.report.bundle import add_pictures, bundle_files, figures_of, pack, unpack
 from inspector.report.content import Report, ReportOptions
 from inspector.report.making import COMPARING, DEFAULT, check_sections, make_report
 from inspector.report.page import write_page
@@ -102,7 +102,7 @@ def _task(
         page = write_page(made)
         packed = output.path.suffix == ".zip"
         output.write(pack(bundle_files(made, page), compression=zipfile.ZIP_STORED) if packed else page.encode())
-        return {"summary": _summary(made, output.path), "names": figure_names(made)}
+        return {"summary": _summary(made, output.path), "figures": figures_of(made), "made": made.made}
 
     return Task("report", references, work, reads_all=True, device=setting.device)
 
@@ -111,7 +111,8 @@ def _finished(made: dict[str, Any], output: Output) -> dict[str, Any]:
     """Add the pictures, which a browser draws beside the child, and say what was written."""
     summary = made["summary"]
     if output.path.suffix == ".zip":
-        data, summary["without_pictures"] = add_pictures(unpack(output.read()), [str(name) for name in made["names"]])
+        figures, date = made["figures"], str(made["made"])
+        data, summary["without_pictures"] = add_pictures(unpack(output.read()), figures, made=date)
         output.write(data)
     summary["nbytes"] = output.nbytes
     output.finish()

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import io
 import zipfile
+from collections.abc import Mapping
 
 from inspector.errors import CancelledError, InspectorError
+from inspector.report import provenance
 from inspector.report.content import Report
+from inspector.report.labeling import csv_metadata
 from inspector.report.notebook import write_notebook
 from inspector.report.page import write_page
 from inspector.report.pictures import Tell, draw_pictures
@@ -27,30 +30,48 @@ def write_bundle(
     Returns:
         The archive, and why it holds no pictures and no PDF; None where it does.
     """
-    return add_pictures(bundle_files(report, page or write_page(report)), figure_names(report), tell=tell)
+    files = bundle_files(report, page or write_page(report))
+    return add_pictures(files, figures_of(report), made=report.made, tell=tell)
 
 
 def bundle_files(report: Report, page: str) -> dict[str, bytes]:
     """The files of a report that need no browser: the page, the notebook and the tables, by name."""
     files = {PAGE: page.encode(), "report.ipynb": write_notebook(report).encode()}
     for part in report.parts:
+        facts = provenance.of_part(report, part)
         for table in part.tables:
-            files[f"tables/{part.slug}-{table.name}.csv"] = as_csv(table.frame).encode()
+            name = f"{part.slug}-{table.name}.csv"
+            files[f"tables/{name}"] = as_csv(table.frame).encode()
+            described = csv_metadata(name, table.frame, facts, title=table.title)
+            files[f"tables/{name}-metadata.json"] = described.encode()
     return files
 
 
-def figure_names(report: Report) -> list[str]:
-    """The names of a report's figures, "section-figure"."""
-    return [f"{part.slug}-{figure.name}" for part in report.parts for figure in part.figures]
+def figures_of(report: Report) -> dict[str, dict[str, str]]:
+    """The figures of a report, "section-figure", with what their files say of themselves."""
+    return {
+        f"{part.slug}-{figure.name}": {**provenance.of_part(report, part), "Description": figure.alt}
+        for part in report.parts
+        for figure in part.figures
+    }
 
 
 def add_pictures(
-    files: dict[str, bytes], names: list[str], *, tell: Tell = lambda share, text: None
+    files: dict[str, bytes],
+    figures: Mapping[str, Mapping[str, str]],
+    *,
+    made: str,
+    tell: Tell = lambda share, text: None,
 ) -> tuple[bytes, str | None]:
-    """Pack the files of a report, with its figures and a PDF where there is a browser; see `write_bundle`."""
+    """Pack the files of a report, with its figures and a PDF where there is a browser; see `write_bundle`.
+
+    Args:
+        figures: From `figures_of`.
+        made: When the report was made.
+    """
     problem = None
     try:
-        files = files | draw_pictures(files[PAGE].decode(), names, tell=tell)
+        files = files | draw_pictures(files[PAGE].decode(), figures, made=made, tell=tell)
     except CancelledError:
         raise
     except InspectorError as error:

@@ -1,43 +1,48 @@
-"""A notebook that computes a report's numbers anew, with the command line's own JSON."""
+"""A notebook that shows a report's tables and figures, and computes its numbers anew."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import MISSING
 from typing import Any
 
 from inspector.report import provenance
 from inspector.report.content import Context, Part, Report
+from inspector.request import Request, defaults
 from inspector.text import in_code
+
+COMPUTING = "These cells need the package `checkpoint-inspector`, and do nothing without it."
 
 START = """\
 import json
-import subprocess
-import sys
+import re
+from importlib.util import find_spec
+from pathlib import Path
 
 import pandas as pd
+import plotly.graph_objects as go
 
-CHECKPOINT = {source!r}  # or your own folder, archive or hub id of it
-
-
-def ask(verb, *options):
-    \"\"\"Run one verb of the inspector and read its JSON.\"\"\"
-    command = [sys.executable, "-m", "inspector", verb, CHECKPOINT, *options, "--json"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        raise SystemExit(done.stderr.strip())
-    return json.loads(done.stdout)
+PAGE = Path("report.html").read_text("utf-8")  # this notebook lies in the folder of the report
 
 
-def show(answer):
-    \"\"\"Single values as one table, and each list of rows as one of its own.\"\"\"
-    rows = {{k: v for k, v in answer.items() if isinstance(v, list) and v and isinstance(v[0], dict)}}
-    facts = {{k: v for k, v in answer.items() if k not in rows}}
-    tables = [pd.Series(facts, name="value", dtype=object).to_frame()]
-    return tables + [pd.DataFrame(v).head(20).rename_axis(k) for k, v in rows.items()]
+def table(name):
+    \"\"\"One table of the report.\"\"\"
+    return pd.read_csv(f"tables/{name}.csv")
 
 
-files = {{file["name"]: file["sha256"] for file in ask("overview", "--hash")["files"]}}
-assert files == {files!r}, "This is another checkpoint: its files differ."
+def figure(name):
+    \"\"\"One figure of the report, to be changed and drawn again.\"\"\"
+    data = re.search(rf'id="data-{name}"[^>]*>(.*?)</script>', PAGE, re.DOTALL)
+    return go.Figure(json.loads(data[1])["light"])
+"""
+AGAIN = """\
+checkpoint = None
+if find_spec("inspector"):
+    import inspector
+
+    checkpoint = inspector.open({source!r})  # or your own folder, archive or hub id of it
+    files = {{file.name: file.sha256 for file in checkpoint.overview(hash_files=True).files}}
+    assert files == {files!r}, "This is another checkpoint: its files differ."
 """
 FORMAT = {
     "nbformat": 4,
@@ -50,30 +55,51 @@ FORMAT = {
 
 
 def write_notebook(report: Report) -> str:
-    """Write the report's questions as cells, one a section, in nbformat 4.5."""
+    """Write the report's tables, figures and questions as cells, in nbformat 4.5."""
     facts = "\n".join(f"- {name}: {in_code(value)}" for name, value in report.provenance.items())
-    head = f"# {in_code(report.name)}\n\nThis notebook recomputes the numbers of the report.\n\n{facts}"
-    start = START.format(
-        source=provenance.source(report.context.opened),
-        files={file.name: file.sha256 for file in report.context.overview.files},
-    )
-    cells = [_text(head), _code(start)]
+    head = f"# {in_code(report.name)}\n\nThis notebook shows the tables and figures of the report.\n\n{facts}"
+    cells = [_text(head), _code(START)]
     for part in report.parts:
-        cells += _cells(part, report.context)
+        cells += _cells(part)
+    cells += _again(report)
     numbered = [{"id": f"cell-{place}", **cell} for place, cell in enumerate(cells)]
     return json.dumps({"cells": numbered, **FORMAT}, indent=1, ensure_ascii=False) + "\n"
 
 
-def _cells(part: Part, context: Context) -> list[dict[str, Any]]:
+def _cells(part: Part) -> list[dict[str, Any]]:
     text = f"## {part.title}\n\n{part.question}"
     if part.absent:
         return [_text(f"{text}\n\n{in_code(part.absent)}")]
-    asked = [
-        f"{part.slug}_{place} = ask({', '.join(map(repr, provenance.typed(context, request)))})"
-        for place, request in enumerate(part.requests, start=1)
-    ]
-    shown = [f"display(*show({line.partition(' = ')[0]}))" for line in asked]
-    return [_text(text), _code("\n".join([*asked, *shown]))]
+    shown = [f'display(figure("{part.slug}-{drawn.name}"))' for drawn in part.figures]
+    shown += [f'display(table("{part.slug}-{tabled.name}"))' for tabled in part.tables]
+    return [_text(text), *([_code("\n".join(shown))] if shown else [])]
+
+
+def _again(report: Report) -> list[dict[str, Any]]:
+    """Cells that compute the answers anew."""
+    start = AGAIN.format(
+        source=provenance.source(report.context.opened),
+        files={file.name: file.sha256 for file in report.context.overview.files},
+    )
+    cells = [_text(f"## Compute the numbers again\n\n{COMPUTING}"), _code(start)]
+    for part in report.parts:
+        if not part.absent:
+            asked = [
+                f"    {part.slug}_{place} = checkpoint.ask({_asked(request, report.context)})\n"
+                f"    display({part.slug}_{place}.to_frame())"
+                for place, request in enumerate(part.requests, start=1)
+            ]
+            cells.append(_code("\n".join(["if checkpoint:", *asked])))
+    return cells
+
+
+def _asked(request: Request, context: Context) -> str:
+    """The arguments of `Checkpoint.ask` that ask the same; defaults are left out."""
+    usual = defaults(type(request))
+    given = {name: value for name, value in request.parameters().items() if value != usual.get(name, MISSING)}
+    if context.other and "other" in given:
+        given["other"] = provenance.source(context.other)
+    return ", ".join([repr(request.verb), *(f"{name}={value!r}" for name, value in given.items())])
 
 
 def _text(text: str) -> dict[str, Any]:

@@ -4,28 +4,42 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable, Mapping
 from urllib.parse import unquote
+from zlib import crc32
 
-from inspector.browser import Chromium, Tab, run
+from inspector.browser import Chromium, run
+from inspector.report.labeling import Facts, label_pdf, label_png, label_svg
 
 WIDTH, HEIGHT = 1100, 900  # of the window
 PRINTED, SCALE = 900, 3  # pixels of a picture, and of a PNG for each of them: sharp on paper
 DRAWN = "document.documentElement?.dataset.drawn"
-IMAGE = """(() => {{
+# Both pictures of a figure. Plotly names the parts of a drawing by Math.random: it begins with the figure's name, so
+# that the same figure gives the same bytes, and two drawings in one page have no name in common.
+IMAGES = """(async () => {{
+  let state = {seed};
+  Math.random = () => (state = state * 48271 % 2147483647) / 2147483647;
   const place = document.getElementById("plot-" + {name});
-  return Plotly.toImage(place, {{format: "{kind}", width: Math.max(place.layout.width || 0, {wide}),
-    height: place._fullLayout.height, scale: {scale}}});
+  const width = Math.max(place.layout.width || 0, {wide}), height = place._fullLayout.height;
+  const drawn = await Plotly.toImage(place, {{format: "svg", width, height}});
+  const picture = new Image();
+  picture.src = drawn;
+  await picture.decode();
+  const canvas = document.createElement("canvas");
+  [canvas.width, canvas.height] = [width * {scale}, height * {scale}];
+  canvas.getContext("2d").drawImage(picture, 0, 0, canvas.width, canvas.height);
+  return {{svg: drawn, png: canvas.toDataURL("image/png")}};
 }})()"""
 
 Tell = Callable[[float, str], None]
 
 
-def draw_pictures(page: str, names: list[str], *, tell: Tell) -> dict[str, bytes]:
+def draw_pictures(page: str, figures: Mapping[str, Facts], *, made: str, tell: Tell) -> dict[str, bytes]:
     """Draw every figure of a report, and print it.
 
     Args:
-        names: Of its figures, "section-figure".
+        figures: Their names, "section-figure", with what the files say of themselves.
+        made: When the report was made.
         tell: Called with the share done and what is being done; may raise to stop.
 
     Returns:
@@ -34,10 +48,10 @@ def draw_pictures(page: str, names: list[str], *, tell: Tell) -> dict[str, bytes
     Raises:
         InspectorError: If there is no browser, or it fails.
     """
-    return run(_draw(page, names, tell))
+    return run(_draw(page, figures, made, tell))
 
 
-async def _draw(page: str, names: list[str], tell: Tell) -> dict[str, bytes]:
+async def _draw(page: str, figures: Mapping[str, Facts], made: str, tell: Tell) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     async with Chromium() as chromium:
         tab = await chromium.tab()
@@ -46,18 +60,19 @@ async def _draw(page: str, names: list[str], tell: Tell) -> dict[str, bytes]:
         await tab.offline()
         await tab.show(page)
         await tab.until(DRAWN)
-        for place, name in enumerate(names):
-            tell(place / (len(names) + 1), f"Drawing {name}")
-            files |= {f"figures/{name}.{kind}": data async for kind, data in _both(tab, name)}
-        tell(len(names) / (len(names) + 1), "Printing")
-        files["report.pdf"] = await tab.printed()
+        for place, (name, facts) in enumerate(figures.items()):
+            tell(place / (len(figures) + 1), f"Drawing {name}")
+            drawn = await tab.value(IMAGES.format(name=json.dumps(name), seed=_seed(name), wide=PRINTED, scale=SCALE))
+            files[f"figures/{name}.png"] = label_png(_decoded(drawn["png"]), facts)
+            files[f"figures/{name}.svg"] = label_svg(_decoded(drawn["svg"]), facts)
+        tell(len(figures) / (len(figures) + 1), "Printing")
+        files["report.pdf"] = label_pdf(await tab.printed(), made=made)
     return files
 
 
-async def _both(tab: Tab, name: str) -> AsyncIterator[tuple[str, bytes]]:
-    for kind, scale in (("png", SCALE), ("svg", 1)):
-        script = IMAGE.format(name=json.dumps(name), kind=kind, wide=PRINTED, scale=scale)
-        yield kind, _decoded(await tab.value(script))
+def _seed(name: str) -> int:
+    """Where the generator of Park and Miller begins: 1 to 2^31 - 2."""
+    return crc32(name.encode()) % (2**31 - 2) + 1
 
 
 def _decoded(url: str) -> bytes:

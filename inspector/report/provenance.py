@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 import inspector
 from inspector.program import command_line
-from inspector.report.content import About, Context, ReportOptions
+from inspector.report.content import About, Context, Part, Report, ReportOptions
 from inspector.request import Request
 from inspector.results.checkpoint import Opened
 from inspector.store.hashing import fingerprint_of
@@ -41,6 +41,20 @@ def describe(context: Context, ran: Iterable[str]) -> dict[str, str]:
         "Seed": str(setting.seed),
         "Checkpoint Inspector": inspector.__version__,
         "Libraries": f"Python {platform.python_version()}, {libraries}",
+    }
+
+
+def of_part(report: Report, part: Part) -> dict[str, str]:
+    """Where a figure or a table of a section comes from, for its file."""
+    texts = [text for request in part.requests if (text := getattr(request, "text", ""))]
+    kept = ("Fingerprint", "Compared with", "Checkpoint Inspector", "Libraries")
+    return {
+        "Title": f"{part.title} of {report.name}",
+        "Checkpoint": report.name,
+        **({"Text": "; ".join(dict.fromkeys(texts))} if texts else {}),
+        "Command": "; ".join(part.commands),
+        "Page": part.link,
+        **{name: report.provenance[name] for name in kept if name in report.provenance},
     }
 
 

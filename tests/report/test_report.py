@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import importlib.util
 import io
 import json
 import math
@@ -300,7 +301,8 @@ def test_the_archive_holds_each_table_whole_and_says_why_it_has_no_pictures(bert
     archive = zipfile.ZipFile(io.BytesIO(data))
     tables = {f"tables/{part.slug}-{each.name}.csv": each.frame
               for part in bert.parts for each in part.tables}  # fmt: skip
-    assert set(archive.namelist()) == {"report.html", "report.ipynb", *tables}
+    described = {f"{name}-metadata.json" for name in tables}
+    assert set(archive.namelist()) == {"report.html", "report.ipynb", *tables, *described}
     for name, frame in tables.items():
         lines = archive.read(name).decode().splitlines()
         assert lines[0].split(",") == [str(column) for column in frame.columns]
@@ -320,26 +322,39 @@ def test_a_stopped_report_is_no_report(make, bert, monkeypatch):
         write_bundle(bert)
 
 
-def test_the_notebook_computes_the_reports_numbers(make, tmp_path, monkeypatch):
+@pytest.mark.parametrize("installed", [True, False])
+def test_the_notebook_shows_the_reports_files_and_computes_its_numbers(make, tmp_path, monkeypatch, installed):
     monkeypatch.setenv("INSPECTOR_HOME", str(tmp_path))
     monkeypatch.setattr("inspector.browser.driving.find_chromium", lambda: None)
     report = make("demo-bert", sections=("overview", "embeddings", "masked_lm"),
                   setting=ReportOptions(text="it's \"the\" [MASK] of `x`\nand y."))  # fmt: skip
     data, _ = write_bundle(report)
-    text = zipfile.ZipFile(io.BytesIO(data)).read("report.ipynb").decode()
-    notebook = nbformat.reads(text, as_version=4)
+    zipfile.ZipFile(io.BytesIO(data)).extractall(tmp_path / "report")
+    notebook = nbformat.read(tmp_path / "report" / "report.ipynb", as_version=4)
     nbformat.validate(notebook)
     shown = []
-    names = {"display": lambda *tables: shown.extend(tables)}
+    names: dict = {"display": shown.append}
+    monkeypatch.chdir(tmp_path / "report")
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: find(name) if installed or name != "inspector" else None
+    )
     for cell in notebook.cells:
         if cell.cell_type == "code":
             exec(cell.source, names)
-    found = names["masked_lm_1"]["masks"][0]["predictions"]  # type: ignore[index]
-    ours = table(report, "masked_lm", "mask-1")
-    assert [row["token_id"] for row in found] == ours["token_id"].tolist()
-    assert [row["probability"] for row in found] == pytest.approx(ours["probability"].tolist())
-    assert names["overview_1"]["fingerprint"] == report.context.overview.fingerprint  # type: ignore[index]
-    assert len(shown) > 5
+    tables = [each for part in report.parts for each in part.tables]
+    figures = [each.draw(LIGHT).to_dict() for part in report.parts for each in part.figures]
+    drawn = [each.to_dict() for each in shown if isinstance(each, go.Figure)]
+    assert [each["layout"]["title"]["text"] for each in drawn] == [each["layout"]["title"]["text"] for each in figures]
+    read = [each for each in shown if isinstance(each, pd.DataFrame)][: len(tables)]
+    assert [(len(each), *each.columns) for each in read] == [(len(t.frame), *t.frame.columns) for t in tables]
+    assert len(shown) == len(tables) + len(figures) + installed * sum(len(part.requests) for part in report.parts)
+    if installed:
+        found = names["masked_lm_1"].masks[0].predictions
+        ours = table(report, "masked_lm", "mask-1")
+        assert found["token_id"].tolist() == ours["token_id"].tolist()
+        assert found["probability"].tolist() == pytest.approx(ours["probability"].tolist())
+        assert names["overview_1"].fingerprint == report.context.overview.fingerprint
 
 
 def test_links_and_commands_reproduce_each_section(bert):
