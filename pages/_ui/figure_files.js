@@ -27,6 +27,14 @@ async function cameraOf(root) {
   return null;
 }
 
+/** A short name of what a chart shows, so that two pictures of one page differ in their names. */
+function digestOf(chart) {
+  const shown = JSON.stringify([chart.data, chart.layout], (key, value) => (key === "uid" ? undefined : value));
+  let digest = 0x811c9dc5; // FNV-1a
+  for (let at = 0; at < shown.length; at++) digest = Math.imul(digest ^ shown.charCodeAt(at), 0x01000193);
+  return (digest >>> 0).toString(16).padStart(8, "0");
+}
+
 async function save(root, format, data) {
   const found = await cameraOf(root);
   root.querySelector(".problem").hidden = Boolean(found);
@@ -35,7 +43,7 @@ async function save(root, format, data) {
   const before = chart._context.toImageButtonOptions;
   chart._context.toImageButtonOptions = {
     format,
-    filename: data.filename,
+    filename: `${data.filename}-${digestOf(chart)}`,
     width: data.width,
     height: chart._fullLayout.height,
     scale: format === "png" ? data.scale : 1,

@@ -47,7 +47,7 @@ def test_page_and_png_follow_the_color_scheme_and_an_svg_has_its_title(
     ink = page.locator(".js-plotly-plot .gtitle").first.evaluate("t => getComputedStyle(t).fill")
     assert abs(int(re.findall(r"\d+", ink)[0]) - red) > 128
     download = save(page, "PNG", TITLES[0])
-    assert download.suggested_filename == "Names-and-tensors-of-demo-bert.png"
+    assert re.fullmatch(r"Names-and-tensors-of-demo-bert-[0-9a-f]{8}\.png", download.suggested_filename)
     with Image.open(download.path()) as picture:
         assert picture.format == "PNG"
         assert picture.width == 2_700  # nine inches at 300 dpi
@@ -58,7 +58,7 @@ def test_page_and_png_follow_the_color_scheme_and_an_svg_has_its_title(
     assert (np.abs(written - wanted).max(axis=2) > 128).any()  # the title is written there
     for title in TITLES:
         download = save(page, "SVG", title)
-        assert download.suggested_filename == f"{title.replace(' ', '-')}.svg"
+        assert re.fullmatch(rf"{title.replace(' ', '-')}-[0-9a-f]{{8}}\.svg", download.suggested_filename)
         root = ElementTree.fromstring(Path(download.path()).read_text("utf-8"))
         assert root.tag == f"{SVG}svg"
         assert root.get("width") == "900"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import io
 import json
 import re
 import zipfile
+from typing import Literal
 from xml.etree import ElementTree
 
 import pandas as pd
@@ -15,6 +17,7 @@ import pytest
 from PIL import Image
 
 import inspector
+from inspector.browser import Chromium, run
 from inspector.report.bundle import write_bundle
 from inspector.report.content import Report, ReportOptions
 from inspector.report.labeling import label_png
@@ -109,6 +112,35 @@ def test_the_same_report_is_the_same_bytes(report, files):
         assert date.strftime("%Y-%m-%d %H:%M UTC") == MADE
     ids = [set(re.findall(rb'id="([^"]+)"', files[name])) for name in files if name.endswith(".svg")]
     assert len(set.union(*ids)) == sum(map(len, ids))  # two drawings can stand in one page
+
+
+async def _saved(page: str, theme: Literal["light", "dark"], name: str) -> tuple[str, bytes]:
+    """The picture that the page's own button saves: its file's name, and its bytes."""
+    async with Chromium() as chromium:
+        tab = await chromium.tab()
+        await tab.prefer(theme)
+        await tab.go(page)
+        await tab.until("document.documentElement?.dataset.drawn")
+        await tab.value("Plotly.downloadImage = (what, how) => { window.saved = [how, Plotly.toImage(what, how)]; }")
+        await tab.value(f"document.querySelector('#plot-{name} [data-title=\"Download as PNG\"]').click()")
+        return await tab.value("saved[0].filename"), base64.b64decode((await tab.value("saved[1]")).partition(",")[2])
+
+
+def test_a_page_saves_pictures_on_white_under_names_of_their_own(files, tmp_path):
+    path = tmp_path / "report.html"
+    path.write_bytes(files["report.html"])
+    names = set()
+    for theme, name in (("dark", "lens-heatmap"), ("light", "lens-heatmap"), ("dark", "training-schedules")):
+        saved, data = run(_saved(path.as_uri(), theme, name))
+        assert re.fullmatch(rf"demo-bert-{name}-[0-9a-f]{{8}}", saved)
+        names.add(saved)
+        with Image.open(io.BytesIO(data)) as picture:
+            pixels = picture.convert("L")
+        assert pixels.getpixel((5, 5)) == 255
+        assert pixels.crop((30, 30, 1500, 110)).getextrema()[0] < 80  # the title, in dark ink
+    path.write_bytes(files["report.html"].replace(b"[MASK]", b"another"))
+    saved, _ = run(_saved(path.as_uri(), "dark", "lens-heatmap"))
+    assert saved not in names
 
 
 def test_a_label_that_is_no_latin_text_stays_whole():
