@@ -107,14 +107,9 @@ class Answer:
     @property
     def tables(self) -> tuple[str, ...]:
         """The names of the result's tables, as `to_frame` takes them."""
-        import pandas as pd
-
-        def is_table(value: Any) -> bool:
-            listed = isinstance(value, list | tuple) and bool(value) and dataclasses.is_dataclass(value[0])
-            return listed or isinstance(value, pd.DataFrame)
-
         names = [each.name for each in dataclasses.fields(self.result)]
-        return tuple(name for name in names if is_table(getattr(self.result, name)))
+        held = [name for name in names if _holds_rows(getattr(self.result, name))]
+        return tuple(dict.fromkeys((*held, *self._shown_tables())))
 
     def to_frame(self, field: str | None = None) -> pd.DataFrame:
         """Return one table of the result.
@@ -129,6 +124,8 @@ class Answer:
         import pandas as pd
 
         if field is not None:
+            if not _holds_rows(getattr(self.result, field, None)) and field in (shown := self._shown_tables()):
+                return shown[field]
             value = getattr(self.result, field)
             return value if isinstance(value, pd.DataFrame) else pd.DataFrame(_rows(value))
         if hasattr(self.result, "table"):
@@ -138,8 +135,14 @@ class Answer:
             if isinstance(value, pd.DataFrame) and not each.metadata.get("local"):
                 return value
         plain = self.to_json()
-        rows = next((v for v in plain.values() if isinstance(v, list) and _is_table(v)), [plain])
-        return pd.DataFrame(rows)
+        if rows := next((v for v in plain.values() if isinstance(v, list) and _is_table(v)), None):
+            return pd.DataFrame(rows)
+        return next(iter(self._shown_tables().values()), pd.DataFrame([plain]))
+
+    def _shown_tables(self) -> dict[str, pd.DataFrame]:
+        """The tables that a report shows of the result, by name."""
+        view = self.view()
+        return {table.name: table.frame for table in view.tables} if view else {}
 
     def figure(self, theme: Theme | str = "light") -> go.Figure:
         """Draw the result's main figure.
@@ -401,6 +404,13 @@ def _second(other: Any, engine: Engine | None) -> Checkpoint:
         f"A second checkpoint must be a name, a path or an opened checkpoint, not a {type(other).__name__}: open it "
         "with inspector.open(), or wrap a live model with inspector.wrap()."
     )
+
+
+def _holds_rows(value: Any) -> bool:
+    import pandas as pd
+
+    listed = isinstance(value, list | tuple) and bool(value) and dataclasses.is_dataclass(value[0])
+    return listed or isinstance(value, pd.DataFrame)
 
 
 def _rows(value: Any) -> list[dict[str, Any]]:

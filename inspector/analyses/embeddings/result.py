@@ -44,6 +44,11 @@ class Embeddings:
     pad_norm: float | None = local(default=None)
     pad_percentile: float | None = local(default=None)  # share of rows with a smaller norm, 0..100
 
+    @property
+    def table(self) -> pd.DataFrame:
+        """The rows nearest to the requested token, or else the special tokens."""
+        return self.special if self.query is None else self.neighbours
+
 
 # kinds of token, in drawing order (later ones on top)
 KINDS = ("word", "subword", "byte", "no token", "unused", "special", "padding")

@@ -55,6 +55,14 @@ class NextSentence:
     not_next: float  # 0..1
     logits: tuple[float, float]  # label 0: it follows; label 1: it does not
 
+    @property
+    def table(self) -> pd.DataFrame:
+        """Both labels."""
+        import pandas as pd
+
+        rows = [("is next", 0, self.is_next, self.logits[0]), ("not next", 1, self.not_next, self.logits[1])]
+        return pd.DataFrame(rows, columns=["label", "label_id", "score", "logit"])
+
 
 @dataclass(frozen=True, slots=True)
 class Labels:
@@ -65,6 +73,11 @@ class Labels:
     # a regression in the labels' own order
     labels: pd.DataFrame
 
+    @property
+    def table(self) -> pd.DataFrame:
+        """All labels."""
+        return self.labels
+
 
 @dataclass(frozen=True, slots=True)
 class TokenLabels:
@@ -74,6 +87,11 @@ class TokenLabels:
     spans: pd.DataFrame
     # position, token, label, score (0..1), start, end; special tokens left out
     tokens: pd.DataFrame
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """The label of every token."""
+        return self.tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +127,11 @@ class AnswerSpan:
     grid: np.ndarray = local()
     shown: tuple[int, ...] = local()  # positions of the grid's rows and columns
 
+    @property
+    def table(self) -> pd.DataFrame:
+        """The best spans."""
+        return self.spans
+
 
 @dataclass(frozen=True, slots=True)
 class Choices:
@@ -116,6 +139,11 @@ class Choices:
 
     best: int  # place in the order of the choices
     choices: pd.DataFrame  # choice, text, probability (over the choices), logit
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """All endings."""
+        return self.choices
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +158,11 @@ class NextTokens:
     sampled: bool
     stopped: str  # why the continuation stops
 
+    @property
+    def table(self) -> pd.DataFrame:
+        """The most likely next tokens."""
+        return self.next
+
 
 @dataclass(frozen=True, slots=True)
 class FilledTokens:
@@ -137,6 +170,11 @@ class FilledTokens:
 
     # position, token, token_id, prediction, prediction_id, probability, is_mask
     tokens: pd.DataFrame
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """Every position."""
+        return self.tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,3 +192,8 @@ class HeadAnswer:
     milliseconds: float  # the first forward pass, after the model is loaded
     tokens: tuple[tuple[str, ...], ...]  # what the model read, one entry per sequence
     warnings: tuple[str, ...]
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """The answer as rows, the most likely first where they are ranked."""
+        return self.result.table
