@@ -68,10 +68,10 @@ class Tab:
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False
         )
 
-    async def prefer(self, theme: Literal["light", "dark"]) -> None:
-        """Have pages think that the reader likes it light or dark."""
+    async def prefer(self, theme: Literal["light", "dark"], *, media: Literal["", "print"] = "") -> None:
+        """Have pages think that the reader likes it light or dark, and reads it on paper."""
         features = [{"name": "prefers-color-scheme", "value": theme}]
-        await self._ask("Emulation.setEmulatedMedia", features=features)
+        await self._ask("Emulation.setEmulatedMedia", media=media, features=features)
 
     async def offline(self) -> None:
         """Let pages reach no network at all."""
@@ -112,18 +112,8 @@ class Tab:
         return base64.b64decode(answer["data"])
 
     async def printed(self) -> bytes:
-        """The page on A4 as PDF."""
-        answer = await self._ask(
-            "Page.printToPDF",
-            printBackground=True,
-            paperWidth=8.27,
-            paperHeight=11.69,
-            marginTop=0.6,
-            marginBottom=0.6,
-            marginLeft=0.6,
-            marginRight=0.6,
-            scale=0.8,
-        )
+        """The page as PDF, on the paper that its styles name."""
+        answer = await self._ask("Page.printToPDF", printBackground=True, preferCSSPageSize=True)
         return base64.b64decode(answer["data"])
 
     async def _ask(self, command: str, **parameters: Any) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from inspector.view.cells import cell_text, column_label, is_amount
 from inspector.view.view import Element
 
 ASSETS = Path(__file__).parent / "assets"
+BREAKS = re.compile(r"(?<=[^\d\W])[._/](?=\w)|(?<=[\d\]])[._/](?=[^\d\W])")  # where a name may go on in a new line
 
 
 def write_page(report: Report) -> str:
@@ -76,6 +78,11 @@ def _number_column(column: Any) -> bool:
     return is_numeric_dtype(column) and not is_bool_dtype(column)
 
 
+def _breakable(text: str) -> Markup:
+    """A cell's text that may be broken between the parts of a name, and in no word or number."""
+    return Markup(BREAKS.sub(r"\g<0><wbr>", text_html(text)))
+
+
 def _shown(value: Any) -> Any:
     """Escape a text, and show what is hidden in it; our own markup stays as it is."""
     return Markup(text_html(value)) if isinstance(value, str) and not isinstance(value, Markup) else value
@@ -88,5 +95,5 @@ _TEMPLATES = Environment(
     finalize=_shown,
     keep_trailing_newline=True,
 )
-_TEMPLATES.filters |= {"figure": _figure, "cell": cell_text, "label": column_label}
+_TEMPLATES.filters |= {"figure": _figure, "cell": cell_text, "label": column_label, "breakable": _breakable}
 _TEMPLATES.tests |= {"number_column": _number_column, "amount": is_amount}

@@ -12,6 +12,7 @@ from inspector.browser import Chromium, run
 from inspector.report.labeling import Facts, label_pdf, label_png, label_svg
 
 WIDTH, HEIGHT = 1100, 900  # of the window
+PAPER = 680  # pixels between the margins of A4 (`report.css`)
 PRINTED, SCALE = 900, 3  # pixels of a picture, and of a PNG for each of them: sharp on paper
 DRAWN = "document.documentElement?.dataset.drawn"
 # Both pictures of a figure. Plotly names the parts of a drawing by Math.random: it begins with the figure's name, so
@@ -66,6 +67,9 @@ async def _draw(page: str, figures: Mapping[str, Facts], made: str, tell: Tell) 
             files[f"figures/{name}.png"] = label_png(_decoded(drawn["png"]), facts)
             files[f"figures/{name}.svg"] = label_svg(_decoded(drawn["svg"]), facts)
         tell(len(figures) / (len(figures) + 1), "Printing")
+        await tab.prefer("light", media="print")
+        await tab.resize(PAPER, HEIGHT)
+        await tab.value("inspectorPaper().then(() => null)")
         files["report.pdf"] = label_pdf(await tab.printed(), made=made)
     return files
 

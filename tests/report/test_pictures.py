@@ -6,9 +6,11 @@ import base64
 import dataclasses
 import io
 import json
+import math
 import re
 import zipfile
-from typing import Literal
+from collections.abc import Callable, Iterator
+from typing import Any, Literal
 from xml.etree import ElementTree
 
 import pandas as pd
@@ -30,26 +32,36 @@ MADE = "2026-01-31 12:34 UTC"
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
+def make(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Report]]:
+    """Make a report of a demo."""
     from inspector.settings import settings
+
+    def made(**options: Any) -> Report:
+        opened = inspector.open("demo-bert")
+        report = make_report(lambda verb, _, /, **given: opened.ask(verb, **given).result, opened.opened, **options)
+        return dataclasses.replace(report, made=MADE)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("INSPECTOR_HOME", str(tmp_path_factory.mktemp("home")))
         settings.cache_clear()
-        opened = inspector.open("demo-bert")
-        made = make_report(
-            lambda verb, _, /, **given: opened.ask(verb, **given).result,
-            opened.opened,
-            sections=("lens", "training"),
-            setting=ReportOptions(text=TEXT),
-        )
+        yield made
         settings.cache_clear()
-    return dataclasses.replace(made, made=MADE)
+
+
+@pytest.fixture(scope="module")
+def report(make: Callable[..., Report]) -> Report:
+    return make(sections=("lens", "training"), setting=ReportOptions(text=TEXT))
 
 
 @pytest.fixture(scope="module")
 def files(report: Report) -> dict[str, bytes]:
     return unpacked(report)
+
+
+@pytest.fixture(scope="module")
+def whole(make: Callable[..., Report]) -> dict[str, bytes]:
+    """The files of a report with all sections."""
+    return unpacked(make())
 
 
 def unpacked(report: Report) -> dict[str, bytes]:
@@ -149,3 +161,74 @@ def test_a_label_that_is_no_latin_text_stays_whole():
     with Image.open(io.BytesIO(label_png(data.getvalue(), {"Text": "Öß 中 👋\x00"}))) as picture:
         picture.load()
         assert picture.info["Text"] == "Öß 中 👋\\x00"
+
+
+def sizes_of_letters(page: pypdf.PageObject) -> set[float]:
+    """The sizes in points of all letters that are drawn."""
+    found: set[float] = set()
+
+    def note(text: str, around: list[float], place: list[float], _: object, size: float) -> None:
+        if text.strip():
+            found.add(round(size * math.hypot(*place[2:4]) * math.hypot(*around[2:4]), 1))
+
+    page.extract_text(visitor_text=note)
+    return found
+
+
+def test_a_pdf_is_read_on_paper(whole):
+    """Its first page says what matters, no page is nearly empty, and nothing is too small."""
+    pages = pypdf.PdfReader(io.BytesIO(whole["report.pdf"])).pages
+    texts = [page.extract_text() for page in pages]
+    assert "Sound. None of" in texts[0]
+    assert "What is in this checkpoint?" in texts[0]
+    assert min(map(len, texts[:-1])) > 300
+    assert [round(float(each)) for each in pages[0].mediabox[2:]] == [595, 842]
+    for number, page in enumerate(pages, start=1):
+        assert min(sizes_of_letters(page)) >= 8, number
+    heads = [text for text in texts if "shape" in text and "dtype" in text and "file" in text]
+    assert len(heads) > 1  # the head of a table that goes on is there again
+
+
+# Words of a table's cells that stand in more than one line, and what is wider than the page.
+BROKEN = """(() => {
+  const broken = [];
+  for (const cell of document.querySelectorAll("th, td, dt")) {
+    const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+    while (texts.nextNode()) {
+      for (const word of texts.currentNode.data.matchAll(/\\d+\\.\\d+|[^\\s.,:;\\/_()[\\]–—-]+/g)) {
+        const range = document.createRange();
+        range.setStart(texts.currentNode, word.index);
+        range.setEnd(texts.currentNode, word.index + word[0].length);
+        if (new Set([...range.getClientRects()].map((each) => each.top)).size > 1) broken.push(word[0]);
+      }
+    }
+  }
+  return broken;
+})()"""
+OVER = """[...document.querySelectorAll(".scroll, .plot, main *")].filter((each) =>
+  each.getBoundingClientRect().right > innerWidth + 1 && !each.closest("svg")
+  || each.matches(".scroll, .plot") && each.scrollWidth > each.clientWidth + 1
+  || each.matches("svg .gtitle, svg .gtitle-subtitle") && each.getBoundingClientRect().right > innerWidth + 1
+).map((each) => each.outerHTML.slice(0, 100))"""
+
+
+async def _laid_out(page: str, *, width: int, media: Literal["", "print"]) -> tuple[list[str], list[str]]:
+    async with Chromium() as chromium:
+        tab = await chromium.tab()
+        await tab.prefer("light", media=media)
+        await tab.resize(width, 900)
+        await tab.go(page)
+        await tab.until("document.documentElement?.dataset.drawn")
+        if media:
+            await tab.value("inspectorPaper().then(() => null)")
+        return await tab.value(BROKEN), await tab.value(OVER)
+
+
+@pytest.mark.parametrize(("width", "media"), [(680, "print"), (390, "")])
+def test_paper_and_phones_break_no_word_and_cut_nothing(whole, tmp_path, width, media):
+    path = tmp_path / "report.html"
+    path.write_bytes(whole["report.html"])
+    broken, over = run(_laid_out(path.as_uri(), width=width, media=media))
+    assert over == []
+    if media:
+        assert broken == []

@@ -60,6 +60,8 @@ class Elements(HTMLParser):
         self.close()
 
     def handle_starttag(self, tag, attrs):
+        if tag == "wbr":  # a place in a text, and not what the text is in
+            return
         self.found.append((tag, dict(attrs)))
         self._open.append(tag)
 

@@ -141,7 +141,7 @@ def _position_axis(grid: Grid, theme: Theme) -> dict[str, Any]:
         **look.axis(title="position", theme=theme, grid=False),
         "tickvals": named,
         "ticktext": [(f"{at} " if numbered else "") + plain(shorten(grid.tokens[at], length)) for at in named],
-        "tickfont": {"size": 10 if grid.small else 12, "color": theme.ink},
+        "tickfont": {"size": 11 if grid.small else 12, "color": theme.ink},
         "range": edges[::-1] if grid.down else edges,
         "tickangle": -90 if grid.small else 0 if grid.down or grid.columns <= 9 else -35,
     }

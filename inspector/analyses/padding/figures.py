@@ -49,7 +49,7 @@ def gradient_bars(experiments: pd.DataFrame, *, row: str, theme: Theme = LIGHT) 
             **look.axis(title="norm of the gradient, logarithmic", theme=theme),
             "type": "log",
             "range": [low, high + max(0.22 * (high - low), ROOM)],  # room for the text
-            "exponentformat": "power",
+            "exponentformat": "e",
             "dtick": max(1, math.ceil((high - low) / 6)),
         },
         yaxis={

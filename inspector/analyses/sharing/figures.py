@@ -87,6 +87,7 @@ def sharing_graph(
         hovermode="closest",
         dragmode=False,
         clickmode="event+select",
+        meta={"least": look.LEAST},
     )
     figure.add_traces(
         [
@@ -222,7 +223,7 @@ def _ends(
             "opacity": 1,
         },
         text=[group_letter(group) for *_, group in ends],
-        textfont={"size": 10, "color": ink},
+        textfont={"size": 11, "color": ink},
         hoverinfo="skip",
         unselected={"marker": {"opacity": 1}, "textfont": {"color": ink}},
     )

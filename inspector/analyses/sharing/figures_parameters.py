@@ -23,6 +23,7 @@ CHUNKS = 40  # of one module's children, where there are more: longer lists open
 LEVELS = 4  # shown at once; a click opens what lies deeper
 NEARLY_ALL = 0.9  # a module with this share of its parent's parameters says nothing by a color
 NARROW = 0.1  # a box with a smaller share holds its name alone
+SMALLEST = 11  # pixels of a letter; a box that cannot hold it has no text
 ROOT = "all parameters"
 
 
@@ -70,6 +71,7 @@ def parameter_icicle(
         f"{tree.parameters:,} parameters, each shared tensor counted once",
         theme=theme,
         height=430,
+        uniformtext={"minsize": SMALLEST, "mode": "hide"},
     )
     figure.add_trace(
         go.Icicle(

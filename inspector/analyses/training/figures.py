@@ -51,7 +51,7 @@ def schedule_lines(plan: TrainingPlan, choice: TrainingRequest, *, name: str, th
         },
         yaxis={
             **look.axis(title="learning rate", theme=theme),
-            "exponentformat": "power",
+            "exponentformat": "e",
             "range": [-0.03 * highest, 1.06 * highest],
         },
         hovermode="x unified",

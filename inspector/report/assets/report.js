@@ -2,8 +2,27 @@
 "use strict";
 (() => {
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
+  const NARROW = 640; // pixels
   const places = [...document.querySelectorAll("[data-name]")];
   const read = (name) => JSON.parse(document.getElementById("data-" + name).textContent);
+
+  /** A table that does not fit on a phone or on paper has the cells of a row below each other. */
+  function fit() {
+    const onPaper = window.matchMedia("print").matches;
+    for (const table of document.querySelectorAll(".scroll > table")) {
+      table.classList.remove("stacked");
+      const { clientWidth } = table.parentElement;
+      table.style.width = "min-content";
+      table.classList.toggle("stacked", (onPaper || window.innerWidth <= NARROW) && table.offsetWidth > clientWidth);
+      table.style.width = "";
+    }
+  }
+
+  /** Draw all figures as wide as the paper, and lay out the tables for it. */
+  window.inspectorPaper = () => {
+    fit();
+    return Promise.all(places.map((place) => Plotly.relayout(place, { width: place.parentElement.clientWidth })));
+  };
 
   function inColors(figure, night) {
     for (const [path, value] of night ? figure.dark : []) {
@@ -14,12 +33,41 @@
     return figure.light;
   }
 
+  /** A text in lines of at most so many letters. */
+  function inLines(text, letters) {
+    const lines = [""];
+    for (const word of text.split(" ")) {
+      if (lines.at(-1) && lines.at(-1).length + word.length > letters) lines.push("");
+      lines[lines.length - 1] += (lines.at(-1) && " ") + word;
+    }
+    return lines;
+  }
+
+  /** Give a figure the width that there is: on a phone titles take several lines, and what needs more room is smaller. */
+  function fitFigure(place, layout) {
+    const room = place.parentElement.clientWidth;
+    const least = layout.meta?.least ?? 0;
+    place.style.zoom = least > room ? room / least : "";
+    if (least > room) place.style.width = `${least}px`;
+    if (least > room || room >= NARROW) return;
+    for (const [title, letter, line] of [[layout.title, 9, 22], [layout.title?.subtitle, 7, 18]]) {
+      if (!title?.text) continue;
+      const lines = inLines(title.text, room / letter);
+      title.text = lines.join("<br>");
+      layout.margin.t += (lines.length - 1) * line;
+      layout.height += (lines.length - 1) * line;
+    }
+    place.style.height = `${layout.height}px`;
+  }
+
   function draw(place, night) {
     const name = place.dataset.name;
     const { data, layout } = inColors(read(name), night);
+    fitFigure(place, layout);
     const config = {
       responsive: !layout.width,
       displaylogo: false,
+      displayModeBar: window.innerWidth <= NARROW ? false : "hover",
       modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "toImage"],
       modeBarButtonsToAdd: [{ name: "save", title: "Download as PNG", icon: Plotly.Icons.camera, click: save }],
     };
@@ -48,5 +96,7 @@
   dark.addEventListener("change", () => drawAll(dark.matches));
   window.addEventListener("beforeprint", () => dark.matches && places.forEach((each) => draw(each, false)));
   window.addEventListener("afterprint", () => dark.matches && drawAll(true));
+  window.addEventListener("resize", fit);
+  fit();
   drawAll(dark.matches);
 })();
