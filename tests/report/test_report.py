@@ -433,7 +433,7 @@ def test_many_names_are_shown_by_pattern_and_kept_in_the_file():
     frame = pd.DataFrame([{"name": f"h.{layer}.experts.{n}.w", "nbytes": 2} for layer in range(9) for n in range(99)])
     page = write_page(report_of(Table("names", "Every name", frame)))
     assert len(Elements(page).all("tr")) == 2
-    assert "h.[0–8].experts.[0–98].w" in page
+    assert "h.[0–8].experts.[0–98].w" in page.replace("<wbr>", "")
     assert "891 names are shown by pattern; <code>" in page
     several = frame.assign(name=frame["name"] + [f"{n}" for n in range(99)] * 9)
     assert "891 names are shown by pattern, the first 25 of 99 lines; <code>" in write_page(
