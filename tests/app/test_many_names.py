@@ -131,7 +131,7 @@ def test_a_report_stays_small(answered: Answered) -> None:
     assert max(listed.values()) >= KNOWN.tensors  # the page stays small, and its files hold every name
     page = write_page(report)
     assert "90,427 names are shown by pattern" in page
-    assert "model.layers.[3–60]." in page
+    assert "model.layers.[3–60]." in page.replace("<wbr>", "")
     assert len(page.encode()) < MOST_REPORT_NBYTES
 
 

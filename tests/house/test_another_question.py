@@ -159,7 +159,7 @@ def test_a_new_question_takes_one_room_one_page_one_line_and_one_row(tmp_path: P
     tried("-c", TRIED)
     assert '"nbytes"' in tried("-m", "inspector", "largest", "demo-bert", "--count", "2", "--json")
     tried("-m", "inspector", "report", "demo-bert", "--sections", "largest", "-o", "report.html")
-    assert "bert.embeddings.word_embeddings.weight" in (root / "report.html").read_text()
+    assert "bert.embeddings.word_embeddings.weight" in (root / "report.html").read_text().replace("<wbr>", "")
 
 
 def _insert(path: Path, *, before: str, text: str) -> None:
