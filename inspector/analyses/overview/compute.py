@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from inspector.analyses.overview.compute_tensors import list_tensors
+from inspector.analyses.overview.compute_tensors import find_ties, list_tensors
 from inspector.analyses.overview.request import OverviewRequest
 from inspector.analyses.overview.result import Overview, OverviewFile
 from inspector.analyses.overview.result_tensors import StoredTensors
@@ -84,6 +84,7 @@ def overview(checkpoint: Checkpoint, request: OverviewRequest, *, progress: Prog
         ),
         stored=StoredTensors.of(manifest.tensors),
         config=config,
+        ties=find_ties(checkpoint),
         quantized=dict(Counter(each.scheme for each in checkpoint.quantized.values())),
         identity="content" if manifest.by_content else "samples",
         listed_tensors=list_tensors(checkpoint, request.find) if request.tensors or request.find else None,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from inspector.analyses.overview.result import ListedTensor
@@ -68,17 +67,28 @@ def _parts(names: Iterable[str]) -> dict[str, None]:
 
 def _ties(checkpoint: Checkpoint) -> dict[str, set[str]]:
     """Stored name -> all names of its numbers: on its bytes, listed for it, or tied to it on loading."""
-    found: defaultdict[str, set[str]] = defaultdict(set)
-    places: defaultdict[tuple[str, str, int, int], set[str]] = defaultdict(set)
-    for tensor in checkpoint.manifest.tensors:
-        places[tensor.file, tensor.storage, tensor.begin, tensor.nbytes].add(tensor.name)
-    for names in places.values():
+    found = {name: {name} for name in checkpoint.manifest.tensors.names}
+    for names in find_ties(checkpoint):
         for name in names:
-            found[name] |= names
-    for tied, source in [*checkpoint.manifest.aliases.items(), *_declared(checkpoint)]:
-        if tied not in found:  # stored twice: `sharing` compares the two
-            found[source].add(tied)
+            if name in found:
+                found[name] |= {*names}
     return found
+
+
+def find_ties(checkpoint: Checkpoint) -> tuple[tuple[str, ...], ...]:
+    """Names of one tensor, the stored one first: on its bytes, listed for it, or tied to it on loading."""
+    tensors = checkpoint.manifest.tensors
+    found: dict[str, list[str]] = {}
+    if tensors.shared:  # else each lies on bytes of its own
+        places: dict[tuple[object, ...], str] = {}
+        for tensor in tensors:
+            first = places.setdefault((tensor.file, tensor.storage, tensor.begin, tensor.nbytes), tensor.name)
+            found.setdefault(first, []).append(tensor.name)
+    for tied, source in [*checkpoint.manifest.aliases.items(), *_declared(checkpoint)]:
+        if tied not in tensors.numbers:  # stored twice: `sharing` compares the two
+            first = next((first for first, names in found.items() if source in names), source)
+            found.setdefault(first, [source]).append(tied)
+    return tuple(tuple(dict.fromkeys(names)) for names in found.values() if len(set(names)) > 1)
 
 
 def _declared(checkpoint: Checkpoint) -> Iterator[tuple[str, str]]:
@@ -89,7 +99,7 @@ def _declared(checkpoint: Checkpoint) -> Iterator[tuple[str, str]]:
     if family is None or family.seq2seq_lm:
         yield from _declared_by_class(checkpoint)
     elif declares_tie(config, family) and "present" in (checkpoint.heads["masked_lm"], checkpoint.heads["causal_lm"]):
-        stored = {tensor.name for tensor in checkpoint.manifest.tensors}
+        stored = checkpoint.manifest.tensors.numbers
         for tied, source in family.ties.items():
             name = in_file(source, stored, family.base)
             if name and in_file(tied, stored, family.base) is None:

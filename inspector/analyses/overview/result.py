@@ -59,6 +59,8 @@ class Overview:
     stored: StoredTensors = local()
     config: dict[str, Any] = local()
     quantized: dict[str, int] = local()  # quantization scheme -> number of weights
+    # Names of one tensor, the stored one first: listed or declared for it, or on its bytes
+    ties: tuple[tuple[str, ...], ...] = local(default=())
     # What the fingerprint is made of: "content", every byte; "samples", of weights parts alone
     identity: str = "content"
     listed_tensors: tuple[ListedTensor, ...] | None = None  # None: not requested

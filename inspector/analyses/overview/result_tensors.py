@@ -43,7 +43,7 @@ class StoredTensors:
     places: bytes  # of each tensor's kind in `kinds`: four bytes, the lowest first
 
     def __post_init__(self) -> None:
-        if len(self.places) != 4 * len(self.names) or max(self._places, default=-1) >= len(self.kinds):
+        if len(self.places) != 4 * len(self.names) or max(self.numbers, default=-1) >= len(self.kinds):
             raise ValueError("A tensor is of no kind.")
 
     @classmethod
@@ -55,7 +55,8 @@ class StoredTensors:
         return cls(tensors.names, tuple(kinds), struct.pack(f"<{len(places)}I", *places))
 
     @property
-    def _places(self) -> tuple[int, ...]:
+    def numbers(self) -> tuple[int, ...]:
+        """Of each tensor's kind in `kinds`."""
         return struct.unpack(f"<{len(self.names)}I", self.places)
 
     @cached_property
@@ -65,6 +66,6 @@ class StoredTensors:
 
         rows = [(shape_text(shape), dtype, math.prod(shape), nbytes, file) for dtype, shape, nbytes, file in self.kinds]
         kinds = pd.DataFrame(rows, columns=["shape", "dtype", "parameters", "nbytes", "file"])
-        found = kinds.iloc[list(self._places)].reset_index(drop=True)
+        found = kinds.iloc[list(self.numbers)].reset_index(drop=True)
         found.insert(0, "name", list(self.names))
         return found

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from inspector.analyses.overview import words
 from inspector.analyses.overview.request import OverviewRequest
 from inspector.analyses.overview.result import Overview
 from inspector.report.content import Section
 from inspector.text import bytes_text
-from inspector.view.blocks import Block, Facts, Sentence, Table
-from inspector.view.view import Headline, Tab, View
+from inspector.view.blocks import Block, Facts, Figure, Sentence, Table
+from inspector.view.view import Headline, Picture, Tab, View
+
+if TYPE_CHECKING:  # half a second of every verb
+    import plotly.graph_objects as go
+
+    from inspector.plotting.theme import Theme
 
 
 def view(overview: Overview, request: OverviewRequest, *, name: str) -> View:
     """Facts, heads, files and tensors."""
     return View(
         Headline(words.headline(overview), "note" if overview.warnings else "ok"),
+        picture=_portrait(overview),
         beside=(Facts(_facts(overview)),),
         tabs=(
             Tab("Heads", lambda: _heads(overview)),
@@ -24,6 +31,21 @@ def view(overview: Overview, request: OverviewRequest, *, name: str) -> View:
             Tab("Tensors", lambda: [Table("tensors", "Stored tensors", overview.tensors)]),
         ),
     )
+
+
+def _portrait(overview: Overview) -> Picture | None:
+    if not overview.stored.names:
+        return None
+    alt = "Every stored matrix as a rectangle with an area by its parameters; the table of tensors lists them"
+    return Picture(Figure("portrait", lambda theme: _draw(overview, theme), alt))
+
+
+def _draw(overview: Overview, theme: Theme) -> go.Figure:
+    from inspector.analyses.overview.figures import portrait_figure
+    from inspector.analyses.overview.figures_parts import portray
+
+    title = f"What {overview.name} consists of"
+    return portrait_figure(portray(overview), title=title, subtitle=words.PORTRAIT, theme=theme)
 
 
 def _heads(overview: Overview) -> Iterator[Block]:

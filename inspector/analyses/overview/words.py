@@ -50,6 +50,9 @@ NO_ABSENT_HEAD = "No absent head ever predicts anything here."
 NO_HEAD = "This checkpoint has none, so it gives no predictions."
 
 
+PORTRAIT = "Area: number of parameters, as they are stored. Of identical layers, one is drawn"
+
+
 def headline(overview: Overview) -> str:
     """The checkpoint in a sentence: class, size, heads."""
     what = overview.architecture or overview.model_type or "a checkpoint without config.json"

@@ -1,0 +1,136 @@
+"""The portrait: no number left out or drawn twice, areas to scale, nothing over anything else."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+from itertools import combinations
+
+import pytest
+
+from inspector.analyses.overview.compute import overview
+from inspector.analyses.overview.figures import WIDTH, portrait_figure
+from inspector.analyses.overview.figures_parts import Portrait, portray
+from inspector.analyses.overview.request import OverviewRequest
+from inspector.analyses.overview.result_tensors import StoredTensors
+from inspector.analyses.overview.view import view
+from inspector.plotting.lettering import text_width
+from inspector.plotting.theme import DARK, LIGHT
+from tests.conftest import silent
+from tests.families import MODELS
+
+OTHERS = ["T5ForConditionalGeneration", "BartForConditionalGeneration", "MixtralForCausalLM"]
+
+
+def drawn(portrait: Portrait) -> int:
+    """Parameters of all columns, each as often as it has layers."""
+    return sum(column.times * column.parameters for column in portrait.columns if not column.is_tied)
+
+
+@pytest.mark.parametrize("architecture", [*sorted(MODELS), *OTHERS])
+def test_every_number_is_drawn_once(open_model, architecture):
+    found = overview(open_model(architecture), progress=silent)
+    assert drawn(portray(found)) == found.tensors["parameters"].sum()
+
+
+@pytest.mark.parametrize("architecture", [*sorted(MODELS)[::5], *OTHERS])
+def test_areas_are_to_scale_and_nothing_lies_over_anything_else(open_model, architecture):
+    portrait = portray(overview(open_model(architecture), progress=silent))
+    figure = portrait_figure(portrait, title="x")
+    boxes = [
+        (x - width / 2, base, width, height, trace.name, pattern)
+        for trace in figure.data
+        for x, width, base, height, pattern in zip(
+            trace.x, trace.width, trace.base, trace.y, trace.customdata, strict=True
+        )
+    ]
+    parts = {(part.pattern, part.kind == "vectors"): part for column in portrait.columns for part in column.parts}
+    areas = [
+        width * height / parts[pattern, False].parameters
+        for _, _, width, height, name, pattern in boxes
+        if name not in {"norms, biases", "second name"} and height > 2
+    ]
+    assert max(areas) == pytest.approx(min(areas), rel=1e-6)
+    for first, second in combinations(boxes, 2):
+        apart = (
+            first[0] + first[2] <= second[0] + 1e-6
+            or second[0] + second[2] <= first[0] + 1e-6
+            or first[1] + first[3] <= second[1] + 2.01  # a strip is drawn two pixels high at least
+            or second[1] + second[3] <= first[1] + 2.01
+        )
+        assert apart, (first, second)
+    assert max(left + width for left, _, width, *_ in boxes) <= WIDTH + 1e-6
+
+
+def test_a_tie_is_hatched_and_joined_to_its_matrix(open_model):
+    portrait = portray(overview(open_model("T5ForConditionalGeneration"), progress=silent))
+    tied = portrait.columns[-1]
+    assert tied.is_tied
+    assert {part.pattern for part in tied.parts} == {
+        "decoder.embed_tokens.weight", "encoder.embed_tokens.weight", "lm_head.weight"
+    }  # fmt: skip
+    assert {(tie.source, tie.name) for tie in portrait.ties} == {("shared.weight", part.pattern) for part in tied.parts}
+    assert len(portrait_figure(portrait, title="x").layout.shapes) == 1
+
+
+def made(tensors: dict[str, tuple[int, ...]]) -> StoredTensors:
+    kinds = {shape: ("float32", shape, 4, "f") for shape in tensors.values()}
+    places = [list(kinds).index(shape) for shape in tensors.values()]
+    return StoredTensors(tuple(tensors), tuple(kinds.values()), struct.pack(f"<{len(places)}I", *places))
+
+
+@pytest.fixture
+def portray_as(open_model):
+    """The portrait of tensors of any names."""
+    found = overview(open_model("BertForMaskedLM"), progress=silent)
+    return lambda tensors: portray(replace(found, stored=made(tensors), ties=()))
+
+
+def test_identical_layers_and_experts_are_folded(portray_as):
+    tensors = {"model.embed_tokens.weight": (50, 4), "lm_head.weight": (50, 4), "model.norm.weight": (4,)}
+    for layer in range(20):
+        tensors[f"model.layers.{layer}.self_attn.q_proj.weight"] = (4, 4)
+        for expert in range(8 if layer > 2 else 0):
+            tensors[f"model.layers.{layer}.mlp.experts.{expert}.up_proj.weight"] = (6, 4)
+    portrait = portray_as(tensors)
+    assert [(column.label, column.times) for column in portrait.columns] == [
+        ("embeddings", 1), ("layers 0–2", 3), ("layers 3–19", 17), ("heads", 1)
+    ]  # fmt: skip
+    experts = portrait.columns[2].parts[-1]
+    assert (experts.label, experts.kind, experts.count, experts.parameters) == ("up_proj", "feed-forward", 8, 8 * 24)
+    assert experts.pattern == "model.layers.*.mlp.experts.*.up_proj.weight"
+    texts = [each.text for each in portrait_figure(portrait, title="x").layout.annotations]
+    assert "layers 3–19 × 17" in texts
+
+
+def test_layers_of_many_kinds_end_in_one_column_that_says_so(portray_as):
+    portrait = portray_as({f"h.{layer}.mlp.fc.weight": (4, 4 + layer) for layer in range(30)})
+    *apart, last = portrait.columns
+    assert [column.label for column in apart] == [f"layer {number}" for number in range(7)]
+    assert (last.label, last.times, last.alike) == ("layers 7–29", 23, False)
+
+
+@pytest.mark.parametrize("architecture", [*sorted(MODELS)[::4], *OTHERS])
+@pytest.mark.parametrize("theme", [LIGHT, DARK])
+def test_no_text_touches_another(open_model, architecture, theme):
+    figure = portrait_figure(portray(overview(open_model(architecture), progress=silent)), title="x", theme=theme)
+    lines = []
+    for text in figure.layout.annotations:
+        rows = text.text.split("<br>")
+        for number, row in enumerate(rows):
+            width, height = text_width(row, text.font.size), text.font.size * 1.3
+            left = text.x if text.xanchor == "left" else text.x - width / 2
+            top = text.y + (number - len(rows) / 2) * height
+            lines.append((left, top, left + width, top + height, row))
+    for first, second in combinations(lines, 2):
+        apart = first[2] <= second[0] or second[2] <= first[0] or first[3] <= second[1] + 1 or second[3] <= first[1] + 1
+        assert apart, (first, second)
+
+
+def test_the_view_shows_it_and_a_file_without_tensors_has_none(open_model):
+    found = overview(open_model("BertForMaskedLM"), progress=silent)
+    picture = view(found, OverviewRequest(), name="x").picture
+    assert picture
+    assert picture.figure
+    assert "Area: number of parameters" in picture.figure.draw(LIGHT).layout.title.subtitle.text
+    assert view(replace(found, stored=made({})), OverviewRequest(), name="x").picture is None
