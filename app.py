@@ -23,6 +23,7 @@ else:
 
     from inspector.errors import SettingsError
     from inspector.sandbox.confinement import missing_here
+    from inspector.sandbox.limits import raise_open_files
     from inspector.serving.access_control import AccessControl
     from inspector.serving.headers import Headers, failure
     from inspector.serving.people import check_sign_in
@@ -34,6 +35,7 @@ else:
     from inspector.serving.websocket_filter import WebsocketFilter, send_more_than_is_read
     from inspector.settings import settings
 
+    raise_open_files()
     os.umask(0o077)  # what the server stores is for no other user of this machine
     SCRIPT = str(Path(__file__).resolve())
     try:

@@ -64,7 +64,10 @@ if found.missing:
     st.caption(f"Missing: {literal(', '.join(found.missing))}.")
 
 st.subheader("Limits", anchor=False)
-st.write("Each limit is an environment variable of the server. Errors name the limit that was hit.")
+st.write(
+    "Each limit is an environment variable of the server, or is set by the command that is named. Errors name the "
+    "limit that was hit."
+)
 limits = pd.DataFrame([asdict(limit) for limit in found.limits])
 limits["value"] = [f"{limit.value:,.0f} {limit.unit}" for limit in found.limits]
 st.table(  # not st.dataframe: its sentences are read, and break into lines here

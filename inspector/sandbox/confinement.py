@@ -28,7 +28,12 @@ from inspector.store.origins.hub import hub_folder, hub_home
 from inspector.store.registry import TEMPORARY
 
 # Libraries, their data, the kernel's tables: what a program needs to run.
-SYSTEM = ("/bin", "/lib", "/lib32", "/lib64", "/nix", "/opt", "/sys", "/usr")
+SYSTEM = ("/bin", "/lib", "/lib32", "/lib64", "/nix", "/opt/rocm", "/usr")
+SYS = (
+    "/sys/devices/system",
+    "/sys/fs/cgroup",
+    "/sys/kernel/mm",
+)  # processors, limits and memory; a GPU's driver reads more
 PROC = Path("/proc")
 # What of it is nobody's; other processes' command lines may hold what nobody should read.
 MACHINE = ("cpuinfo", "filesystems", "loadavg", "meminfo", "stat", "sys", "uptime", "version")
@@ -163,7 +168,7 @@ def keep_to_files(access: Access) -> None:
 
 def _readable(access: Access) -> Iterator[Path]:
     yield from (Path(folder) for folder in (*SYSTEM, RESOLVER))
-    yield from [PROC] if any(_gpus()) else _held_of_proc()  # a driver reads more
+    yield from [PROC, Path("/sys")] if any(_gpus()) else [*_held_of_proc(), *map(Path, SYS)]
     yield from public(ETC)
     yield from (Path(sys.prefix), Path(sys.base_prefix), Path(sys.exec_prefix))
     for name in PLACES_IN_ENVIRONMENT:

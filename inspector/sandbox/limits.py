@@ -30,6 +30,7 @@ SIGNALS = {
     signal.SIGSYS: "was killed because it made a forbidden system call (SIGSYS)",
     signal.SIGTERM: "was terminated (SIGTERM)",
 }
+SERVER_FILES = 65_536  # and connections
 TOKENIZER_SECONDS = 20  # of processor time that one call of a checkpoint's tokenizer may take
 # What torch's allocator for the CPU says; it raises no error of a kind of its own.
 NO_MEMORY = ("DefaultCPUAllocator: ", "std::bad_alloc")
@@ -138,6 +139,20 @@ def apply_limits(settings: Settings) -> None:
             _limit(resource.RLIMIT_AS, 2 * settings.worker_nbytes + ADDRESS_SLACK, final=False)
         with suppress(OSError):  # the system should end a worker before it ends the server
             Path("/proc/self/oom_score_adj").write_text("800", encoding="ascii")
+
+
+def raise_open_files() -> None:
+    """Let a server have as many files and connections open as the system allows it, within reason."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = SERVER_FILES if hard == resource.RLIM_INFINITY else min(hard, SERVER_FILES)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
+def open_files() -> int:
+    """How many files and connections the calling process may have open."""
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
 def admit_files(nbytes: int) -> None:

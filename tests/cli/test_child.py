@@ -18,6 +18,7 @@ from tokenizers import Regex, Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Split
 
+from inspector.sandbox.confinement import GPUS
 from inspector.store.manifests.entries import MAPS, OPENED
 from inspector.store.registry import WORKERS
 from tests.store.store_builders import small_checkpoint
@@ -80,6 +81,9 @@ def test_it_reads_its_checkpoint_and_no_other_file(tmp_path: Path) -> None:
             "written": attempt(lambda: open({str(checkpoint / "new")!r}, "w")),
             "network": attempt(lambda: socket.create_connection(("127.0.0.1", 9))),
             "process": attempt(lambda: subprocess.run(["/bin/true"])),
+            "software": attempt(lambda: os.listdir("/opt")),
+            "machine": attempt(lambda: os.listdir("/sys/class")),
+            "processors": attempt(lambda: bool(os.listdir("/sys/devices/system/cpu"))),
             "token": str(os.environ.get("HF_TOKEN")),
         }}
         """,
@@ -88,6 +92,8 @@ def test_it_reads_its_checkpoint_and_no_other_file(tmp_path: Path) -> None:
     )
     refused = "PermissionError"
     assert found["done"].pop("opened").endswith("one")
+    has_gpu = any(each for gpu in GPUS for each in Path("/dev").glob(gpu))  # whose driver reads more
+    assert found["done"].pop("machine") == refused or has_gpu
     assert found["done"] == {
         "own": "True",
         "secret": refused,
@@ -95,6 +101,8 @@ def test_it_reads_its_checkpoint_and_no_other_file(tmp_path: Path) -> None:
         "written": refused,
         "network": refused,
         "process": refused,
+        "software": refused,
+        "processors": "True",
         "token": "None",
     }
 

@@ -30,6 +30,7 @@ def server_limits(settings: Settings, found: Confinement | None) -> ServerLimits
         (limits.OPENING.title, settings.open_seconds, "s", limits.OPENING.setting, WATCHER),
         (limits.KEPT.title, settings.worker_disk_nbytes / MB, "MB", limits.KEPT.setting, WATCHER),
         ("Concurrent workers", settings.workers, "workers", "INSPECTOR_WORKERS", "the server"),
+        ("Open files and connections of the server", limits.open_files(), "files", "ulimit -n", KERNEL),
         ("Open files per worker", settings.worker_files, "files", "INSPECTOR_WORKER_FILES", KERNEL),
         ("Largest file that a worker may write", settings.file_nbytes / MB, "MB", "INSPECTOR_UPLOAD_MB", KERNEL),
         ("Largest upload, unpacked", settings.upload_nbytes / MB, "MB", "INSPECTOR_UPLOAD_MB", STORE),

@@ -118,3 +118,16 @@ def test_the_limits_of_a_process():
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
     if sys.platform == "linux" and hard == resource.RLIM_INFINITY:
         assert address == 2 * SETTINGS.worker_nbytes + 8_000_000_000
+
+
+def test_a_server_opens_as_many_files_as_the_system_allows():
+    program = (
+        "import resource as r\n"
+        "from inspector.sandbox.limits import open_files, raise_open_files\n"
+        "hard = min(r.getrlimit(r.RLIMIT_NOFILE)[1], 65_536)\n"
+        "r.setrlimit(r.RLIMIT_NOFILE, (64, hard))\n"
+        "raise_open_files()\n"
+        "print(open_files() == hard)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"
