@@ -91,7 +91,8 @@ def portrait_figure(portrait: Portrait, *, title: str, subtitle: str = "", theme
     for source, second in joined.items():
         figure.add_shape(_loop(named[source], named[second], bottom, theme))
     if joined:
-        texts.append(_tied_label(*(named[each] for each in next(iter(joined.items()))), bottom, theme))
+        source, second = next(iter(joined.items()))
+        texts.append(_tied_label(named[source], named[second], bottom, theme))
     figure.layout.annotations = texts
     return figure
 
@@ -163,7 +164,8 @@ def _oddest(row: Sequence[Part], width: float, scale: float) -> float:
 def _colors(theme: Theme) -> dict[Kind, str]:
     strong: dict[Kind, str] = dict(zip(KINDS, (theme.groups[each] for each in (1, 2, 4, 5, 3, 6, 0)), strict=True))
     soft: dict[Kind, str] = {kind: look.mix(color, theme.page, SOFT) for kind, color in strong.items()}
-    return soft | {"vectors": theme.muted, "tied": strong["tied"]}
+    soft["vectors"], soft["tied"] = theme.muted, strong["tied"]
+    return soft
 
 
 def _bars(kind: Kind, boxes: Sequence[_Box], color: str, theme: Theme) -> go.Bar:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import struct
 from dataclasses import replace
 from itertools import combinations
+from typing import Any, cast
 
+import plotly.graph_objects as go
 import pytest
 
 from inspector.analyses.overview.compute import overview
@@ -20,6 +22,10 @@ from tests.conftest import silent
 from tests.families import MODELS
 
 OTHERS = ["T5ForConditionalGeneration", "BartForConditionalGeneration", "MixtralForCausalLM"]
+
+
+def layout(figure: go.Figure) -> Any:
+    return figure.layout
 
 
 def drawn(portrait: Portrait) -> int:
@@ -39,7 +45,7 @@ def test_areas_are_to_scale_and_nothing_lies_over_anything_else(open_model, arch
     figure = portrait_figure(portrait, title="x")
     boxes = [
         (x - width / 2, base, width, height, trace.name, pattern)
-        for trace in figure.data
+        for trace in cast("Any", figure.data)
         for x, width, base, height, pattern in zip(
             trace.x, trace.width, trace.base, trace.y, trace.customdata, strict=True
         )
@@ -70,7 +76,7 @@ def test_a_tie_is_hatched_and_joined_to_its_matrix(open_model):
         "decoder.embed_tokens.weight", "encoder.embed_tokens.weight", "lm_head.weight"
     }  # fmt: skip
     assert {(tie.source, tie.name) for tie in portrait.ties} == {("shared.weight", part.pattern) for part in tied.parts}
-    assert len(portrait_figure(portrait, title="x").layout.shapes) == 1
+    assert len(layout(portrait_figure(portrait, title="x")).shapes) == 1
 
 
 def made(tensors: dict[str, tuple[int, ...]]) -> StoredTensors:
@@ -99,7 +105,7 @@ def test_identical_layers_and_experts_are_folded(portray_as):
     experts = portrait.columns[2].parts[-1]
     assert (experts.label, experts.kind, experts.count, experts.parameters) == ("up_proj", "feed-forward", 8, 8 * 24)
     assert experts.pattern == "model.layers.*.mlp.experts.*.up_proj.weight"
-    texts = [each.text for each in portrait_figure(portrait, title="x").layout.annotations]
+    texts = [each.text for each in layout(portrait_figure(portrait, title="x")).annotations]
     assert "layers 3–19 × 17" in texts
 
 
@@ -115,7 +121,7 @@ def test_layers_of_many_kinds_end_in_one_column_that_says_so(portray_as):
 def test_no_text_touches_another(open_model, architecture, theme):
     figure = portrait_figure(portray(overview(open_model(architecture), progress=silent)), title="x", theme=theme)
     lines = []
-    for text in figure.layout.annotations:
+    for text in layout(figure).annotations:
         rows = text.text.split("<br>")
         for number, row in enumerate(rows):
             width, height = text_width(row, text.font.size), text.font.size * 1.3
@@ -132,5 +138,5 @@ def test_the_view_shows_it_and_a_file_without_tensors_has_none(open_model):
     picture = view(found, OverviewRequest(), name="x").picture
     assert picture
     assert picture.figure
-    assert "Area: number of parameters" in picture.figure.draw(LIGHT).layout.title.subtitle.text
+    assert "Area: number of parameters" in layout(picture.figure.draw(LIGHT)).title.subtitle.text
     assert view(replace(found, stored=made({})), OverviewRequest(), name="x").picture is None
