@@ -205,11 +205,14 @@ class Checkpoint(Questions):
             RequestError: If there is no such question or option, or a value does not fit.
         """
         kind = _request_of(verb, parameters)
+        second = None
         if "other" in parameters:
             second = _second(parameters["other"], self._engine)  # which must stay open while the question is answered
             parameters["other"] = second.opened.fingerprint
         request = kind(**parameters)
-        return Answer(self._ask(verb, **request.parameters()), self.name, request)
+        result = self._ask(verb, **request.parameters())
+        _label(result, request, self.opened, second and second.opened)
+        return Answer(result, self.name, request)
 
     def __repr__(self) -> str:
         return f"Checkpoint({self.name!r})"
@@ -404,6 +407,17 @@ def _second(other: Any, engine: Engine | None) -> Checkpoint:
         f"A second checkpoint must be a name, a path or an opened checkpoint, not a {type(other).__name__}: open it "
         "with inspector.open(), or wrap a live model with inspector.wrap()."
     )
+
+
+def _label(result: Any, request: Request, opened: Opened, other: Opened | None) -> None:
+    """Have each table say where it comes from: pandas writes that into Parquet files."""
+    frames = [value for each in dataclasses.fields(result) if hasattr(value := getattr(result, each.name), "attrs")]
+    if frames:
+        from inspector.report.provenance import of_answer
+
+        facts = of_answer(request, opened, other)
+        for frame in frames:
+            frame.attrs = facts
 
 
 def _holds_rows(value: Any) -> bool:

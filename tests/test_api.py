@@ -15,6 +15,7 @@ import nbformat
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
+import pyarrow.parquet as pq
 import pytest
 import torch
 from tqdm import tqdm
@@ -361,6 +362,20 @@ def test_a_live_model_reads_by_the_tokenizer_that_comes_with_it(demo):
     mine, theirs = (each.lens(TEXT, k=3) for each in (wrapped, demo))
     assert mine.tokens == theirs.tokens
     pd.testing.assert_frame_equal(mine.to_frame(), theirs.to_frame(), rtol=1e-4)
+
+
+def test_a_table_that_is_saved_as_parquet_says_where_it_comes_from(demo, tmp_path):
+    lens = demo.lens(TEXT, k=2)
+    lens.to_frame().to_parquet(tmp_path / "cells.parquet")
+    (said,) = (json.loads(value) for name, value in pq.read_schema(tmp_path / "cells.parquet").metadata.items()
+               if name == b"PANDAS_ATTRS")  # fmt: skip
+    assert pd.read_parquet(tmp_path / "cells.parquet").attrs == said
+    assert said["Text"] == TEXT
+    assert said["Fingerprint"] == demo.opened.fingerprint
+    assert said["Command"].startswith("python -m inspector lens demo-bert")
+    compared = demo.compare("demo-gpt2").to_frame().attrs
+    assert compared["Compared with"].startswith("demo-gpt2, ")
+    assert compared["Command"] == "python -m inspector compare demo-bert demo-gpt2"
 
 
 def test_an_answer_has_the_tables_that_its_report_shows(demo):

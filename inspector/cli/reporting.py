@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import quote
 
 import typer
 from rich.console import Console
@@ -20,16 +21,21 @@ from inspector.cli.child import Task
 from inspector.cli.output import Output
 from inspector.cli.report_names import file_names
 from inspector.cli.verbs import flagged, gathered
-from inspector.errors import RequestError
+from inspector.errors import InspectorError, RequestError, cannot_write
 from inspector.progress import Progress
-from inspector.report.bundle import add_pictures, bundle_files, figures_of, pack, unpack
+from inspector.report.bundle import PAGE, add_pictures, bundle_files, figures_of, pack, unpack
 from inspector.report.content import Report, ReportOptions
 from inspector.report.making import COMPARING, DEFAULT, check_sections, make_report
+from inspector.report.markdown import without_pictures, write_markdown
 from inspector.report.page import write_page
+from inspector.report.pictures import draw_pictures
 from inspector.report.screenshots import check_pages, take_pictures
 from inspector.report.sections import BY_SLUG
 from inspector.store.origins.snapshots import Snapshot
 from inspector.store.reference import CheckpointRef, find_reference
+
+ENDS = (".html", ".zip", ".md")
+TEXT = "report.md"
 
 
 @app.command()
@@ -39,8 +45,8 @@ def report(
         typer.Option(
             "-o",
             "--output",
-            help="FILE.html, or FILE.zip, which adds figures, tables, a notebook and a PDF; with several checkpoints, "
-            "a FOLDER.",
+            help="FILE.html; FILE.zip, which adds figures, tables, a notebook and a PDF; or FILE.md, with a folder of "
+            "pictures; with several checkpoints, a FOLDER.",
         ),
     ],
     checkpoints: Sources = None,
@@ -100,11 +106,24 @@ def _task(
             ask, first.opened, sections=chosen, setting=setting, other=others[0].opened if others else None, tell=tell
         )
         page = write_page(made)
-        packed = output.path.suffix == ".zip"
-        output.write(pack(bundle_files(made, page), compression=zipfile.ZIP_STORED) if packed else page.encode())
+        output.write(_written(made, page, output.path))
         return {"summary": _summary(made, output.path), "figures": figures_of(made), "made": made.made}
 
     return Task("report", references, work, reads_all=True, device=setting.device)
+
+
+def _written(made: Report, page: str, path: Path) -> bytes:
+    """What the child hands over: the page, or the files that go with the pictures."""
+    if path.suffix == ".html":
+        return page.encode()
+    text = write_markdown(made, quote(_pictures_of(path).name)).encode()
+    files = bundle_files(made, page) if path.suffix == ".zip" else {PAGE: page.encode(), TEXT: text}
+    return pack(files, compression=zipfile.ZIP_STORED)
+
+
+def _pictures_of(path: Path) -> Path:
+    """The folder of a Markdown file's pictures."""
+    return path.with_name(f"{path.stem}_files")
 
 
 def _finished(made: dict[str, Any], output: Output) -> dict[str, Any]:
@@ -114,9 +133,35 @@ def _finished(made: dict[str, Any], output: Output) -> dict[str, Any]:
         figures, date = made["figures"], str(made["made"])
         data, summary["without_pictures"] = add_pictures(unpack(output.read()), figures, made=date)
         output.write(data)
+    elif output.path.suffix == ".md":
+        output.write(_with_pictures(unpack(output.read()), made, output.path))
     summary["nbytes"] = output.nbytes
     output.finish()
     return summary
+
+
+def _with_pictures(files: dict[str, bytes], made: dict[str, Any], path: Path) -> bytes:
+    """Put the pictures of a Markdown file beside it; gives its text, without them where there is no browser.
+
+    Raises:
+        RequestError: If the folder cannot be written.
+    """
+    try:
+        drawn = draw_pictures(
+            files[PAGE].decode(), made["figures"], made=str(made["made"]), tell=lambda share, text: None
+        )
+    except InspectorError as error:
+        made["summary"]["without_pictures"] = str(error)
+        return without_pictures(files[TEXT].decode()).encode()
+    folder = _pictures_of(path)
+    try:
+        folder.mkdir(exist_ok=True)
+        for name, data in drawn.items():
+            if name.endswith(".png"):
+                (folder / Path(name).name).write_bytes(data)
+    except OSError as error:
+        raise cannot_write(folder, error) from error
+    return files[TEXT]
 
 
 def _report_many(
@@ -128,7 +173,7 @@ def _report_many(
     other: str,
 ) -> list[dict[str, Any]]:
     """Write one HTML file for each checkpoint into a folder."""
-    if folder.suffix in (".html", ".zip") or folder.is_file():
+    if folder.suffix in ENDS or folder.is_file():
         raise RequestError(f"{folder.name} is a single file, but there are {len(sought)} checkpoints: give a folder.")
     try:
         folder.mkdir(exist_ok=True)
@@ -185,8 +230,8 @@ def _sections(sections: str, other: str) -> tuple[str, ...]:
 
 def _check_output(output: Path) -> None:
     """Refuse what cannot be written before anything is computed."""
-    if output.suffix not in (".html", ".zip"):
-        raise RequestError(f"{output.name} must end in .html or .zip: rename it.")
+    if output.suffix not in ENDS:
+        raise RequestError(f"{output.name} must end in .html, .zip or .md: rename it.")
     if not output.absolute().parent.is_dir():
         raise RequestError(
             f"{output.name} cannot be written, because its folder does not exist: create the folder first."

@@ -58,6 +58,21 @@ def of_part(report: Report, part: Part) -> dict[str, str]:
     }
 
 
+def of_answer(request: Request, opened: Opened, other: Opened | None) -> dict[str, str]:
+    """Where the tables of an answer come from, for their files."""
+    if other:
+        request = replace(request, **{"other": source(other)})
+    text = getattr(request, "text", "")
+    return {
+        "Checkpoint": opened.name,
+        **({"Text": text} if text else {}),
+        "Command": command_line([request.verb, source(opened), *request.to_argv()]),
+        "Fingerprint": opened.fingerprint,
+        **({"Compared with": f"{other.name}, {other.fingerprint}"} if other else {}),
+        "Checkpoint Inspector": inspector.__version__,
+    }
+
+
 def content_fingerprint(overview: About) -> str:
     """The fingerprint by every byte of the files, whatever the checkpoint was opened by."""
     if overview.identity == "content":

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import math
 from typing import Any
+from urllib.parse import unquote
 
 import pandas as pd
 import pytest
+from markdown_it import MarkdownIt
+from PIL import Image
 
 from inspector.results.plain import to_json
 from tests.cli.conftest import MINILM, NO_HEAD, NO_SUCH
@@ -134,6 +137,8 @@ def test_project(answer, name, suffix, tmp_path):
     assert (found["method"], found["dimensions"], found["file"]) == ("pca", 3, str(path))
     points = pd.read_csv(path, keep_default_na=False) if suffix == ".csv" else pd.read_parquet(path)
     assert list(points.columns) == ["token_id", "token", "x", "y", "z", "norm", "kind", "trust"]
+    if suffix == ".parquet":
+        assert points.attrs["Command"].endswith("--method pca --dimensions 3")
     judged = [float(share) for share in points["trust"] if share != "" and float(share) >= 0]
     assert len(judged) == found["judged_rows"]  # an empty field, or NaN: not judged
     assert sum(judged) / len(judged) == pytest.approx(found["kept_neighbours"], rel=1e-4)
@@ -365,6 +370,30 @@ def test_report(answer, tmp_path):
     assert found["nbytes"] == path.stat().st_size
     assert found["absent"] == [{"section": "masked_lm", "reason": NO_HEAD}]
     assert path.read_text("utf-8").startswith("<!DOCTYPE html>")
+
+
+@pytest.mark.parametrize("browser", [True, False])
+def test_report_as_markdown_has_its_pictures_beside_it(answer, tmp_path, monkeypatch, browser):
+    if not browser:
+        monkeypatch.setattr("inspector.browser.driving.find_chromium", lambda: None)
+    path = tmp_path / "my report.md"
+    found = answer(
+        "report", "demo-bert", "-o", str(path), "--sections", "lens,training", "--text", "a | b *[MASK]* <b>"
+    )
+    assert found["nbytes"] == path.stat().st_size
+    tokens = MarkdownIt().enable("table").parse(path.read_text("utf-8"))
+    inline = [child for token in tokens for child in token.children or ()]
+    assert not [token for token in [*tokens, *inline] if token.type.startswith("html")]
+    assert text in "".join(child.content for child in inline)
+    pictures = [unquote(str(child.attrs["src"])) for child in inline if child.type == "image"]
+    assert len(pictures) == (found["figures"] if browser else 0)
+    assert sorted(str(each.relative_to(tmp_path)) for each in tmp_path.glob("*/*")) == sorted(pictures)
+    for picture in pictures:
+        with Image.open(tmp_path / picture) as opened:
+            opened.load()
+            assert opened.info["Checkpoint"] == "demo-bert"
+    assert sum(token.type == "table_open" for token in tokens) >= found["tables"]
+    assert bool(found["without_pictures"]) != browser
 
 
 def test_report_of_a_comparison(answer, call, tmp_path):

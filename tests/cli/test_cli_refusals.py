@@ -83,7 +83,7 @@ LAYERS = '--layers: {!r} is neither a number nor a range: write "0,6,12" or "0-3
             "--find: No tensor of demo-gpt2 has 'c_attm' in its name, "
             "shape, dtype or file: did you mean 'c_attn'? `overview --tensors` lists all 52.",
         ),
-        (("report", "demo-bert", "-o", "report.txt"), "report.txt must end in .html or .zip: rename it."),
+        (("report", "demo-bert", "-o", "report.txt"), "report.txt must end in .html, .zip or .md: rename it."),
         (
             ("report", "demo-bert", "-o", "no-such-folder/report.html"),
             "report.html cannot be written, because its folder does not exist: create the folder first.",
