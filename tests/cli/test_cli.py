@@ -138,7 +138,7 @@ def test_project(answer, name, suffix, tmp_path):
     points = pd.read_csv(path, keep_default_na=False) if suffix == ".csv" else pd.read_parquet(path)
     assert list(points.columns) == ["token_id", "token", "x", "y", "z", "norm", "kind", "trust"]
     if suffix == ".parquet":
-        assert points.attrs["Command"].endswith("--method pca --dimensions 3")
+        assert points.attrs["Command"].endswith(" --dimensions=3")
     judged = [float(share) for share in points["trust"] if share != "" and float(share) >= 0]
     assert len(judged) == found["judged_rows"]  # an empty field, or NaN: not judged
     assert sum(judged) / len(judged) == pytest.approx(found["kept_neighbours"], rel=1e-4)
@@ -377,9 +377,8 @@ def test_report_as_markdown_has_its_pictures_beside_it(answer, tmp_path, monkeyp
     if not browser:
         monkeypatch.setattr("inspector.browser.driving.find_chromium", lambda: None)
     path = tmp_path / "my report.md"
-    found = answer(
-        "report", "demo-bert", "-o", str(path), "--sections", "lens,training", "--text", "a | b *[MASK]* <b>"
-    )
+    text = "a | b *[MASK]* <b>"
+    found = answer("report", "demo-bert", "-o", str(path), "--sections", "lens,training", "--text", text)
     assert found["nbytes"] == path.stat().st_size
     tokens = MarkdownIt().enable("table").parse(path.read_text("utf-8"))
     inline = [child for token in tokens for child in token.children or ()]
