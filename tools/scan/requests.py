@@ -74,6 +74,7 @@ CLIMBS = (
     "%zz",
 )
 BOUNDARY = "----scan"
+TWO_HOSTS = "two hosts"  # in one request
 MULTIPART = f"multipart/form-data; boundary={BOUNDARY}"
 FORM = f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="f"; filename="x"\r\n\r\nPK\r\n--{BOUNDARY}--\r\n'
 UPGRADE = "Upgrade: websocket\r\nConnection: Upgrade\r\n"
@@ -167,7 +168,7 @@ def malformed(host: str) -> Iterator[Asked]:
         ("no version", b"GET /\r\n\r\n"),
         ("HTTP/9.9", f"GET / HTTP/9.9\r\nHost: {host}\r\n\r\n".encode()),
         ("no host", b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n"),
-        ("two hosts", f"GET / HTTP/1.1\r\nHost: {host}\r\nHost: b\r\nConnection: close\r\n\r\n".encode()),
+        (TWO_HOSTS, f"GET / HTTP/1.1\r\nHost: {host}\r\nHost: b\r\nConnection: close\r\n\r\n".encode()),
         ("a header without a colon", f"GET / HTTP/1.1\r\nHost: {host}\r\nX\r\n\r\n".encode()),
         ("bytes in the target", b"GET /\xff\x00 HTTP/1.1\r\nHost: " + host.encode() + b"\r\n\r\n"),
         ("absolute target", b"GET http://evil.example/ HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n"),

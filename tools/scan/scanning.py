@@ -17,12 +17,17 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from inspector.serving.headers import security_headers
 from tools.scan.files import LINKS, bad_files
 from tools.scan.leaks import Watch, known_values
-from tools.scan.requests import Asked, exchange, malformed, odd, ordinary, plain
+from tools.scan.requests import TWO_HOSTS, Asked, exchange, malformed, odd, ordinary, plain
 from tools.scan.sessions import Session, session
 
 ROOT = Path(__file__).parents[2]
 SLUGS = tuple(sorted(path.stem for path in ROOT.glob("pages/[a-z]*.py")))
-INPUTS = ("text=" + "word+" * 900, "text=%ED%A0%80", "device=cuda", "dtype=nothing", "layers=9-1")
+INPUTS = (
+    *("text=" + "word+" * 900, "text=%ED%A0%80", "device=cuda", "dtype=nothing", "layers=9-1"),
+    *("k=1e400", "layer=1e400", "k=nan", "k=-1"),
+)
+TOO_LONG = bytes(2_000_001)  # more than a browser may send at once
+ADDRESS = re.compile(r"https?://\w|www\.\w|\w@\w")  # what Markdown makes a link of, escaped or not
 QUIET_SECONDS = 1.0  # in which a request that is refused is answered, or never
 # Answers that the web server itself gives before any app is asked, and what it says then.
 BEFORE_THE_APP = re.compile(rb"HTTP/1.1 (400|501|505|426|403|414|431)[^\r]*\r\n")
@@ -48,6 +53,8 @@ def scan(url: str, watch: Watch) -> None:
         for query in INPUTS:
             person.visit("lens", query)
         _uploads(person, watch)
+        for box in person.boxes:
+            watch.note("failure", "an error box", box[:80])
     _links(url, watch)
     _wrong_messages(url, watch)
 
@@ -58,6 +65,9 @@ def _links(url: str, watch: Watch) -> None:
             person.visit("overview", f"checkpoint={quote(link)}")
             if not person.errors:
                 watch.note("failure", f"link {link[:40]}", "an invalid link causes no error")
+            for said in person.errors:
+                if ADDRESS.search(re.sub(r"\\(.)", r"\1", said)):
+                    watch.note("failure", f"link {link[:40]}", "an address in a stranger's text becomes a link")
 
 
 def _wrong_messages(url: str, watch: Watch) -> None:
@@ -71,7 +81,11 @@ def _wrong_messages(url: str, watch: Watch) -> None:
         for data in ("text", b"\xff" * 40, b"", bytes(3000)):
             people.append(person := sessions.enter_context(session(url, watch.look)))
             person.send_raw(data, f"{data[:8]!r} over the websocket")
-        for person in people:
+        people.append(person := sessions.enter_context(session(url, watch.look)))
+        person.send_raw(TOO_LONG, "a message that is too long")
+        if person.drain(QUIET_SECONDS):
+            watch.note("failure", "a message that is too long", "it was read")
+        for person in people[:-1]:
             person.drain(QUIET_SECONDS)
 
 
@@ -79,6 +93,8 @@ def _ask(url: str, asked: Asked, watch: Watch) -> None:
     answer = exchange(url, asked.data)
     watch.look(answer.partition(b"\r\n\r\n")[0] if _is_asset(answer) else answer, asked.name)
     status = answer[:12].decode("latin-1")
+    if asked.name == TWO_HOSTS and not status.startswith("HTTP/1.1 4"):
+        watch.note("failure", asked.name, f"answered with {status!r}")
     if not status.startswith("HTTP/1.1 ") or (status[9] == "5" and status != "HTTP/1.1 501"):
         watch.note("failure", asked.name, f"answered with {status!r}")
     if not BEFORE_THE_APP.match(answer):

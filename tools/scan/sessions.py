@@ -35,6 +35,7 @@ class Session:
         self._uploads, self._last = 0, 0.0  # the last: when something was sent or came
         self.id = ""
         self.uploader = ""  # the file input's id, once a page has drawn it
+        self.boxes: list[str] = []  # errors that nobody expected
         self.errors: list[str] = []  # sentences of error boxes, in the order of arrival
 
     def visit(self, page: str, query: str = "") -> None:
@@ -118,6 +119,8 @@ class Session:
                 self.uploader = element.file_uploader.id
             elif element.WhichOneof("type") == "alert":
                 self.errors.append(element.alert.body)
+            elif element.WhichOneof("type") == "exception":
+                self.boxes.append(element.exception.message)
 
     def drain(self, seconds: float) -> bool:
         """Take what comes until nothing has for some time; False if the server closed the connection."""
