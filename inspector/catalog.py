@@ -139,7 +139,7 @@ _QUESTIONS = (
     Analysis(
         slug="lens",
         verb="lens",
-        title="Vocabulary lens",
+        title="Logit lens",
         question="What does each layer's hidden state say in tokens?",
         function="inspector.analyses.lens.compute:lens",
         symbol="layers",

@@ -19,46 +19,69 @@ from pages._ui.words import listed
 checkpoint = session.opened()
 parts.heading("lens", checkpoint)
 
-request = lens_inputs.choose(checkpoint)
+request, view_place = lens_inputs.choose(checkpoint)
 lens: Lens = session.run(request, meanwhile=lens_rows.draw)
-other = beside.choose(checkpoint, request)
 parts.warnings(warning for warning in lens.warnings if warning not in lens.left_out)
 for reason in lens.left_out:
     st.info(literal(reason), icon=":material/info:")
 
-view = lens_grid.choose(lens)
+with view_place:
+    view = lens_grid.choose(lens)
+lens_grid.say(lens, view.rung)
 lens_cells.start(lens, inputs.mask_token())
-map_place = st.container()
-layer, position = lens_cells.choose(lens)
+map_place, cell_place = parts.main_row()
+with cell_place:
+    layer, position = lens_cells.choose(lens)
+    lens_climb.draw_cell(lens, layer=layer, position=position)
+ladder = lens_inputs.ladder(request, layer=layer, position=position)
+ranks, geometry, early, texts, why = parts.tabs(
+    "Ranks by step", "Geometry", "Early answer", "Two texts", "Why",
+    opened_by={"second": "Two texts", "other": "Two texts"},
+)  # fmt: skip
+other = None
+if texts.open:
+    with texts:
+        other = beside.choose(checkpoint, request)
+        if other:
+            lens_grid.draw_other(lens, view, other)
 with map_place:
     lens_grid.draw(checkpoint, lens, view, (layer, position), other)
-ladder = lens_inputs.ladder(request, layer=layer, position=position)
-lens_climb.draw(checkpoint, lens, ladder)
-lens_climb.trajectories(checkpoint, lens, rung=view.rung, position=position)
-
-if "agrees" in lens.states:
-    st.subheader("How early does the answer form?", anchor=False)
-    st.caption(words.MEANS)
-    for measure, place in zip(MEASURES, parts.grid(len(MEASURES), wide=3), strict=False):
-        with place:
-            lines = rung_lines(
-                lens.states,
-                measure=measure,
-                rungs=lens.rungs,
-                layers=lens.layers,
-                name=checkpoint.name,
-                theme=session.theme(),
-            )
-            title = MEASURES[measure]
-            parts.chart(lines, key=measure, alt=f"{title}, over layers", file=f"{title}, {checkpoint.name}")
-
-for question, answer in {
-    "How does the head map a hidden state back to a token?": listed([*words.steps(lens), words.agreement(lens)]),
-    "Is the best token the one with the highest cosine?": literal(words.best_by_cosine(lens)),
-    "Why do the steps disagree, and why does tying make sense?": f"{literal(words.WHY)}\n\n{literal(words.TYING)}",
-}.items():
-    with st.expander(question, expanded=True):
-        st.markdown(answer)
+if ranks.open:
+    with ranks:
+        lens_climb.trajectories(checkpoint, lens, rung=view.rung, position=position)
+        lens_climb.draw_ranks(checkpoint, ladder)
+if geometry.open:
+    with geometry:
+        lens_climb.draw_geometry(checkpoint, lens, ladder)
+if early.open:
+    with early:
+        if "agrees" not in lens.states:
+            st.info(literal(words.agreement(lens)), icon=":material/info:")
+        else:
+            st.caption(words.MEANS)
+            for measure, place in zip(MEASURES, parts.grid(len(MEASURES), wide=3), strict=False):
+                with place:
+                    lines = rung_lines(
+                        lens.states,
+                        measure=measure,
+                        rungs=lens.rungs,
+                        layers=lens.layers,
+                        name=checkpoint.name,
+                        theme=session.theme(),
+                    )
+                    title = MEASURES[measure]
+                    parts.chart(lines, key=measure, alt=f"{title}, over layers", file=f"{title}, {checkpoint.name}")
+if why.open:
+    with why:
+        for question, answer in {
+            "How does the head map a hidden state back to a token?": listed(
+                (*words.steps(lens), words.agreement(lens))
+            ),
+            "Is the best token the one with the highest cosine?": literal(words.best_by_cosine(lens)),
+            "Why do the steps disagree?": literal(words.WHY),
+            "Why does tying make sense?": literal(words.TYING),
+        }.items():
+            st.markdown(f"**{question}**\n\n{answer}")
 with st.container(horizontal=True):
     table_files.offer(lens.cells, name=f"{checkpoint.name}-lens", label="Cells")
     table_files.offer(lens.states, name=f"{checkpoint.name}-lens-states", label="States")

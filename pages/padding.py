@@ -18,11 +18,12 @@ checkpoint = session.opened()
 parts.heading("padding", checkpoint)
 
 examples = inputs.begin(checkpoint, slug="padding", examples=(words.SENTENCES,))
-text = options.ask(PaddingRequest, "text", default=words.SENTENCES, height=100)
-inputs.remember(text, examples)
-more, below = inputs.folded_options()
-with more, st.container(horizontal=True):
-    device, dtype = inputs.placement(below)
+line, below = inputs.controls()
+with line:
+    text = options.ask(PaddingRequest, "text", default=words.SENTENCES, height=68, label_visibility="collapsed")
+    inputs.remember(text, examples)
+    with inputs.folded_options():
+        device, dtype = inputs.placement(below)
 request = options.make(PaddingRequest, text=text, device=device, dtype=dtype)
 result: Padding = session.run(request, meanwhile=padding_vector.draw_early)
 parts.warnings(result.warnings)

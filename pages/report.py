@@ -31,10 +31,11 @@ sections = st.multiselect(
     bind="query-params",
     help="Initially the pages that you have viewed, or all pages if you have viewed none.",
 )
-text = inputs.text(checkpoint, slug="report", masks=True)
-more, below = inputs.folded_options()
-with more, st.container(horizontal=True):
-    device, dtype, time_pass = inputs.planned(below)
+line, below = inputs.controls()
+with line:
+    text = inputs.text(checkpoint, slug="report", masks=True)
+    with inputs.folded_options():
+        device, dtype, time_pass = inputs.planned(below)
 if not sections:
     st.info("Choose at least one section.", icon=":material/edit:")
     st.stop()

@@ -20,8 +20,7 @@ WORKERS = {
     "processor seconds": st.column_config.NumberColumn("processor seconds", format="%.1f"),
 }
 
-st.title("Server", anchor=False)
-st.write("What may this server use, what are its workers doing, and what is in its store?")
+parts.title("Server", "What may this server use, what are its workers doing, and what is in its store?")
 engine = session.engine()
 found = server_limits(settings(), confinement_of(engine))
 

@@ -7,13 +7,10 @@ import streamlit as st
 from inspector.catalog import PAGES
 from inspector.text import literal
 from pages._tour.questions import QUESTIONS
-from pages._ui import address
+from pages._ui import address, parts
 
-st.title("Questions", anchor=False)
-st.write(
-    "Common questions about transformer checkpoints, each answered on a bundled demo. Then open your own in the "
-    "sidebar: every page works the same."
-)
+parts.title("Questions", "Common questions, each answered on a bundled demo")
+st.caption("Then open your own in the sidebar: every page works the same.")
 for subject, questions in QUESTIONS.items():
     st.subheader(subject, anchor=False)
     for question in questions:

@@ -100,7 +100,7 @@ def test_a_result_is_json_a_table_a_figure_and_html(demo):
     assert isinstance(lens.to_frame("states"), pd.DataFrame)
     assert demo.name in str(lens.figure().layout.title.text)
     html = lens._repr_html_()
-    assert "<h4>Vocabulary lens: demo-bert</h4>" in html
+    assert "<h4>Logit lens: demo-bert</h4>" in html
     assert "plotly" in html
 
 

@@ -60,6 +60,7 @@ def _offer_upload() -> None:
     with st.expander("Upload the second checkpoint", icon=":material/upload_file:"):
         way = st.segmented_control("From", ["Files", "Folder"], default="Files", required=True, key="second way")
         uploading.draw("second", "Folder" if way == "Folder" else "Files")
+        uploading.explain()
     arrivals.open_all("second", _show)
     uploading.show_refusal("second")
 

@@ -52,18 +52,21 @@ def ask(checkpoint: Opened, head: str | None) -> HeadsRequest:
     examples = FIRST.get(head or "", ())
     if head == "next_sentence" and checkpoint.reference in DEMOS:
         examples = GLOSSES
-    text = inputs.text(
-        checkpoint, slug="heads", masks=head == "masked_lm", examples=examples, label=LABELS.get(head or "", "Text")
-    )
-    chosen = {}
-    if head in PAIRS:
-        chosen["pair"] = options.ask(HeadsRequest, "pair", label=PAIRS[head], default=SECOND.get(head, ""), height=80)
-    if head == "multiple_choice":
-        chosen["choices"] = options.ask(
-            HeadsRequest, "choices", label="Endings, one per line", default=ENDINGS, height=110
+    line, below = inputs.controls()
+    with line:
+        text = inputs.text(
+            checkpoint, slug="heads", masks=head == "masked_lm", examples=examples, label=LABELS.get(head or "", "Text")
         )
-    more, below = inputs.folded_options()
-    with more, st.container(horizontal=True):
-        chosen |= {name: options.ask(HeadsRequest, name) for name in OPTIONS.get(head or "", ())}
-        device, dtype = inputs.placement(below)
+        chosen = {}
+        if head in PAIRS:
+            chosen["pair"] = options.ask(
+                HeadsRequest, "pair", label=PAIRS[head], default=SECOND.get(head, ""), height=96
+            )
+        if head == "multiple_choice":
+            chosen["choices"] = options.ask(
+                HeadsRequest, "choices", label="Endings, one per line", default=ENDINGS, height=110
+            )
+        with inputs.folded_options():
+            chosen |= {name: options.ask(HeadsRequest, name) for name in OPTIONS.get(head or "", ())}
+            device, dtype = inputs.placement(below)
     return options.make(HeadsRequest, text=text, head=head, device=device, dtype=dtype, **chosen)

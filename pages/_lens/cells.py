@@ -14,7 +14,8 @@ from pages._ui import parts
 
 Cell = tuple[int, int]  # layer, position
 FIRST = "heatmap"  # key of the figure that outlines the cell
-HIGHEST = 800  # pixels: a higher figure scrolls inside
+HIGHEST = 480  # pixels: a higher figure scrolls inside
+FITS = 700  # pixels: a figure up to here is drawn as high as that
 
 
 def start(lens: Lens, mask: str | None) -> None:
@@ -42,11 +43,13 @@ def start(lens: Lens, mask: str | None) -> None:
 def choose(lens: Lens) -> Cell:
     """Choose a cell by hand, as a click does."""
     layer, position = st.session_state["lens start"]
-    with st.container(horizontal=True):
-        layer = st.number_input(
-            "Layer", 0, len(lens.layers) - 1, layer, key="layer", bind="query-params", help="0 is the embeddings"
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        heading = st.empty()
+        layer = st.number_input("Layer", 0, len(lens.layers) - 1, layer, key="layer", bind="query-params", width=105)
+        position = st.number_input(
+            "Position", 0, len(lens.tokens) - 1, position, key="position", bind="query-params", width=105
         )
-        position = st.number_input("Position", 0, len(lens.tokens) - 1, position, key="position", bind="query-params")
+    heading.subheader(f"Layer {lens.layers[layer]}, position {position}", anchor=False, width="content")
     return int(layer), int(position)
 
 
@@ -80,6 +83,9 @@ def draw(figure: go.Figure, *, key: str, alt: str) -> None:
     if width:  # wider than the page: the frame scrolls, and the chart keeps its width
         inside = f".st-key-{name}_frame div:has(> [data-testid=stPlotlyChart])"
         st.html(f"<style>{inside} {{min-width: {width}px}}.st-key-{name}_frame {{overflow: auto}}</style>")
+    if not width and HIGHEST < height <= FITS:
+        figure.update_layout(height=HIGHEST)
+        height = HIGHEST
     scrolled = height > HIGHEST or width
     with st.container(key=f"{name}_frame", border=False, height=min(height + 70, HIGHEST) if scrolled else "content"):
         parts.clickable(figure, key=key, alt=alt, on_click=partial(_take, key), width=width)
@@ -94,23 +100,22 @@ def _take(key: str) -> None:
 
 
 def ladder(lens: Lens, layer: int, position: int) -> pd.DataFrame:
-    """The best tokens of one cell, all steps side by side.
+    """The best tokens of one cell, a line for each step.
 
     Returns:
-        rank, and for each step its tokens and what it gives them: a probability, or the cosine.
+        step, and by rank from 1 each token with what the step gives it: a probability, or the cosine.
     """
     cells = lens.cells
     here = pd.DataFrame(cells[(cells["layer"] == layer) & (cells["position"] == position)])
-    columns: dict[str, list] = {}
+    lines = []
     for rung in lens.rungs:
         best = pd.DataFrame(here[here["rung"] == rung]).sort_values("rank")
         if not len(best):  # true logits of an inner layer whose head is not known
             continue
-        columns[rung] = best["token"].tolist()
-        if rung == "cosine":
-            columns["cosine: value"] = [f"{score:.3f}" for score in best["score"]]
-        else:
-            columns[f"{rung}: share"] = [percent_text(share) for share in best["probability"]]
-    longest = max((len(values) for values in columns.values()), default=0)
-    padded = {name: values + [""] * (longest - len(values)) for name, values in columns.items()}
-    return pd.DataFrame({"rank": range(1, longest + 1), **padded})
+        given = [
+            f"{score:.3f}" if rung == "cosine" else percent_text(share)
+            for score, share in zip(best["score"], best["probability"], strict=True)
+        ]
+        said = (f"{token} {value}" for token, value in zip(best["token"], given, strict=True))
+        lines.append({"step": rung} | {str(rank): text for rank, text in enumerate(said, 1)})
+    return pd.DataFrame(lines)

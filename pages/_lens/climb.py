@@ -21,36 +21,46 @@ from pages._ui.words import listed
 MOST = 5  # tokens from the top, besides the pinned ones
 
 
-def draw(checkpoint: Opened, lens: Lens, request: LadderRequest) -> None:
-    """Show one cell: table, ranks, sentences, geometry."""
-    layer, position = request.layer, request.position
-    st.subheader(f"Layer {lens.layers[layer]}, position {position}", anchor=False)
-    st.caption(literal(steps_at(lens.tokens[position], lens.rungs)))
+def draw_cell(lens: Lens, *, layer: int, position: int) -> None:
+    """Show what every step says in one cell."""
+    st.caption(f":material/ads_click: {literal(steps_at(lens.tokens[position], lens.rungs))}")
     parts.table(lens_cells.ladder(lens, layer, position), alt="Top tokens of the cell after each step of the head")
+
+
+def draw_ranks(checkpoint: Opened, request: LadderRequest) -> None:
+    """Show what each step did to the tokens of one cell."""
     climb: Climb | None = session.ask(request)
     if climb is None:
         return
-    where = f"layer {lens.layers[layer]}, position {position}"
     ids = notable(climb, most=MOST)
     _ranks(checkpoint, climb, ids)
+    best = [f"id {index}" for index in ids[:MOST]]
+    with st.expander("Every token at every step"):
+        st.markdown(listed(moves(climb, index) for index in ids))
+        ranks = climb.ranks.assign(rank=climb.ranks["rank"] + 1)
+        parts.table(ranks, height=240, alt="Rank of each token after each step")
+        table_files.offer(
+            climb.ranks, name=f"{checkpoint.name}-ladder-{request.layer}-{request.position}", label="Steps"
+        )
+    st.button(f"Pin the top {len(best)} tokens of this cell", icon=":material/keep:", on_click=_pin, args=(best,))
+
+
+def draw_geometry(checkpoint: Opened, lens: Lens, request: LadderRequest) -> None:
+    """Show direction and length of the tokens of one cell."""
+    climb: Climb | None = session.ask(request)
+    if climb is None:
+        return
     known = pd.DataFrame(climb.geometry[climb.geometry["cosine"].notna()])
     if len(known):
-        _geometry(checkpoint, climb, known, where)
-    with st.expander("Every token at every step"):
-        columns = ["token", "token_id", "norm", "cosine", "dot", "bias", "logit", "probability"]
-        parts.table(pd.DataFrame(climb.geometry[columns]), alt="Norm, cosine, dot product and logit of tokens")
-        ranks = climb.ranks.assign(rank=climb.ranks["rank"] + 1)
-        parts.table(ranks, alt="Rank of each token after each step")
-        table_files.offer(climb.ranks, name=f"{checkpoint.name}-ladder-{layer}-{position}", label="Steps")
-    best = [f"id {index}" for index in ids[:MOST]]
-    st.button(f"Pin the top {len(best)} tokens of this cell", icon=":material/keep:", on_click=_pin, args=(best,))
+        _geometry(checkpoint, climb, known, f"layer {lens.layers[request.layer]}, position {request.position}")
+    columns = ["token", "token_id", "norm", "cosine", "dot", "bias", "logit", "probability"]
+    parts.table(pd.DataFrame(climb.geometry[columns]), height=240, alt="Norm, cosine, dot product and logit of tokens")
 
 
 def _ranks(checkpoint: Opened, climb: Climb, ids: list[int]) -> None:
     if len(climb.rungs) > 1:
         ranks = figures.figure(climb, name=checkpoint.name, ids=ids, theme=session.theme())
         parts.chart(ranks, key="climb", alt="Rank of the top tokens after each step, as below")
-    st.markdown(listed(moves(climb, index) for index in ids))
 
 
 def _geometry(checkpoint: Opened, climb: Climb, known: pd.DataFrame, where: str) -> None:

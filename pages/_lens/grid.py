@@ -19,8 +19,6 @@ from pages._lens import cells as lens_cells
 from pages._ui import session
 from pages._ui.beside import Other
 
-SIZES = ("automatic", "with tokens", "all in one view")
-
 
 @dataclass(frozen=True, slots=True)
 class View:
@@ -47,43 +45,32 @@ class View:
 
 
 def choose(lens: Lens) -> View:
-    """Draw the choices of the heat map, and the badge."""
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        rung = st.segmented_control(
-            "Head step", lens.rungs, default=lens.rungs[-1], required=True, key="rung", bind="query-params"
+    """Draw the choices of the heat map."""
+    rung = st.selectbox("Head step", lens.rungs, len(lens.rungs) - 1, key="rung", bind="query-params", width=130)
+    states = pd.DataFrame(lens.states[lens.states["rung"] == rung])
+    names = lens_colors.offered(rung, states=states, pinned=lens.pinned)
+    color = st.selectbox("Color by", names, key="shade", bind="query-params", width=150)
+    pin = None
+    if color == "rank of a pinned token":
+        pin = st.selectbox(
+            "Pinned token", list(dict.fromkeys(lens.pinned["token"])), key="pin", bind="query-params", width=130
         )
-        if rung not in lens.rungs:  # kept from another checkpoint, which has more rungs
-            rung = lens.rungs[-1]
-        states = pd.DataFrame(lens.states[lens.states["rung"] == rung])
-        names = lens_colors.offered(rung, states=states, pinned=lens.pinned)
-        color = st.selectbox("Color by", names, key="shade", bind="query-params", width=260)
-        pin = None
-        if color == "rank of a pinned token":
-            pin = st.selectbox(
-                "Pinned token", list(dict.fromkeys(lens.pinned["token"])), key="pin", bind="query-params", width=180
-            )
-        size = st.selectbox(
-            "Cells",
-            SIZES,
-            key="cells",
-            bind="query-params",
-            width=180,
-            help="With tokens: wide cells that scroll. All in one view: point at a cell to see its tokens.",
-        )
-    with st.container(horizontal=True, vertical_alignment="center"):
-        _badge(lens)
-        st.caption(f"{lens.device}, {lens.dtype}, {lens.milliseconds:.0f} ms")
-    st.markdown(literal(lens.rung_notes[rung]))
-    small = {"with tokens": False, "all in one view": True}.get(size or "")
+    small = {"with tokens": False, "all in one view": True}.get(st.session_state.get("cells") or "")
     return View(rung, color if color in names else names[0], pin, small)
 
 
+def say(lens: Lens, rung: str) -> None:
+    """Say what the chosen step is, and how the last one compares with the model's own logits."""
+    with st.container(key="headline", horizontal=True, vertical_alignment="center"):
+        _badge(lens)
+        st.caption(f"{literal(lens.rung_notes[rung])} {lens.device}, {lens.dtype}, {lens.milliseconds:.0f} ms")
+
+
 def draw(checkpoint: Opened, lens: Lens, view: View, cell: lens_cells.Cell, other: Other | None) -> None:
-    """Draw the heat map, and the other one below it on the same scale."""
+    """Draw the heat map, on the same scale as the other one where there is one."""
     coloring = view.coloring(lens)
     both = _on_one_scale(view, coloring, other.lens) if other else None
-    coloring, theirs = both or (coloring, None)
-    st.caption(":material/ads_click: Click a cell to see all its steps, or choose it below.")
+    coloring, _ = both or (coloring, None)
     shown = lens_cells.outlined(
         cell, view=(checkpoint.fingerprint, lens.tokens, lens.dtype, view, session.theme().name, other and other.title)
     )
@@ -95,8 +82,12 @@ def draw(checkpoint: Opened, lens: Lens, view: View, cell: lens_cells.Cell, othe
         chosen=shown,
         key=lens_cells.FIRST,
     )
-    if other is not None:
-        _draw_other(lens, view, theirs, other)
+
+
+def draw_other(lens: Lens, view: View, other: Other) -> None:
+    """Draw the heat map of another text or checkpoint, with the cells marked that differ."""
+    both = _on_one_scale(view, view.coloring(lens), other.lens)
+    _draw_other(lens, view, both[1] if both else None, other)
 
 
 def _badge(lens: Lens) -> None:

@@ -18,7 +18,7 @@ from inspector.serving.place import serves_others
 from inspector.store.origins.snapshots import Snapshot, folder_of
 from inspector.text import literal, plural
 from pages._snapshots.runs import Run
-from pages._ui import options, screenshot, session
+from pages._ui import options, parts, session
 
 VERDICTS = {"ties": request_of("sharing")(), "checks": CheckRequest()}  # quantity -> what asks for it
 
@@ -100,13 +100,8 @@ def elsewhere(run: Run, choice: Choice) -> None:
     """The same view for a terminal."""
     request = VERDICTS.get(choice.quantity, choice.vitals)
     asked = [*choice.vitals.to_argv(), *choice.series.to_argv()] if request is choice.vitals else []
-    st.caption(
-        "The same view in a terminal, for a folder of snapshots (add `--json` for machine-readable output). To share "
-        "this view, copy the URL."
-    )
     source = _last(run) if choice.quantity == "ties" else _source(run)  # that verb asks one at a time
-    st.code(command_line([request.verb, source, *asked]), language=None, wrap_lines=True)
-    screenshot.offer()
+    parts.share([command_line([request.verb, source, *asked])], what=" for a folder of snapshots")
 
 
 def _source(run: Run) -> str:

@@ -29,18 +29,16 @@ class Other:
 
 def choose(checkpoint: Opened, request: LensRequest) -> Other | None:
     """Ask for a second text and a second checkpoint; None where neither is another."""
-    linked = any(st.query_params.get(key) for key in ("second", "other"))
-    with st.expander("Compare with another text or checkpoint", icon=":material/compare:", expanded=linked):
-        names = {SAME: checkpoint.reference} | references(checkpoint)
+    names = {SAME: checkpoint.reference} | references(checkpoint)
+    with st.container(horizontal=True):
         text = st.text_input("Second text", key="second", bind="query-params", placeholder="the same text")
-        name = st.selectbox("Second checkpoint", list(names), key="other", bind="query-params")
-        if not text.strip() and name in {SAME, None}:
-            return None
-        other = session.open_beside(names[name or SAME])
-        if other is None:
-            return None
-        wanted = replace(request, text=text if text.strip() else request.text)
-        lens = session.ask(wanted, of=other)
+        name = st.selectbox("Second checkpoint", list(names), key="other", bind="query-params", width=240)
+    if not text.strip() and name in {SAME, None}:
+        return None
+    other = session.open_beside(names[name or SAME])
+    if other is None:
+        return None
+    lens = session.ask(replace(request, text=text if text.strip() else request.text), of=other)
     words = f"{other.name}, “{text}”" if text.strip() else other.name
     return Other(words, lens) if lens else None
 

@@ -31,13 +31,16 @@ def text(
     """
     mask = mask_token()
     examples = begin(checkpoint, slug=slug, examples=examples)
-    # The example is the default as well: a run that a click cuts short may lose what `begin` set.
-    value = st.text_area(label, examples[0], key="text", bind="query-params", height=80, help="Ctrl+Enter runs it.")
-    remember(value, examples)
-    with st.container(horizontal=True, vertical_alignment="center"):
-        if mask and masks:
-            st.button(f"Insert {literal(mask)}", icon=":material/add:", on_click=_insert, args=(mask,))
-        offer(examples)
+    with st.container(key="text_line", horizontal=True, vertical_alignment="bottom", wrap=False):
+        # The example is the default as well: a run that a click cuts short may lose what `begin` set.
+        value = st.text_area(
+            label, examples[0], key="text", bind="query-params", height=68, label_visibility="collapsed"
+        )
+        remember(value, examples)
+        with st.popover("Examples", icon=":material/lightbulb:"):
+            if mask and masks:
+                st.button(f"Insert {literal(mask)}", icon=":material/add:", on_click=_insert, args=(mask,))
+            offer(examples)
     if not value.strip():
         st.info("Type a text or choose an example.", icon=":material/edit:")
         st.stop()
@@ -111,10 +114,17 @@ def require_head(head: str, request: Request) -> None:
     st.stop()
 
 
-def folded_options() -> tuple[DeltaGenerator, DeltaGenerator]:
-    """Options that are closed at first, and a place right below that is seen all the same."""
-    with st.container(gap="xxsmall"):  # the place is empty as a rule
-        return st.expander("Options", icon=":material/tune:"), st.container()
+def controls() -> tuple[DeltaGenerator, DeltaGenerator]:
+    """One line for what is asked, and a place right below that is empty as a rule."""
+    mask_token()  # what the line's fields need to know is waited for above it
+    with st.container(gap="xxsmall"):
+        line = st.container(key="controls", horizontal=True, vertical_alignment="bottom", gap="small")
+        return line, st.container()
+
+
+def folded_options() -> DeltaGenerator:
+    """What few people change; closed at first."""
+    return st.popover("Options", icon=":material/tune:")
 
 
 def placement(below: DeltaGenerator) -> tuple[Device, Dtype]:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import plotly.graph_objects as go
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
+from streamlit.elements.lib.mutable_tab_container import TabContainer
 
 from inspector.catalog import PAGES
 from inspector.request import Request
 from inspector.results.checkpoint import Opened
 from inspector.text import count_text, literal
-from pages._ui import figure_files, screenshot, session, tables
+from pages._ui import address, figure_files, screenshot, session, tables
 from pages._ui.words import command
 
 # Plotly's own buttons: nothing that sends data away. The images stand below the chart.
 CHART = {"displaylogo": False, "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"]}
+TAB = "tab"  # which one is open, in the address
 VERDICTS = {
     "tied": "green",
     "equal copies": "orange",
@@ -37,11 +39,13 @@ def heading(slug: str, checkpoint: Opened) -> None:
     title(PAGES[slug].title, PAGES[slug].question, checkpoint)
 
 
-def title(name: str, question: str, checkpoint: Opened) -> None:
-    """The same for a page that is no analysis."""
-    st.caption(f":material/deployed_code: **{literal(checkpoint.name)}**")
-    st.title(name, anchor=False)
-    st.markdown(question)
+def title(name: str, question: str, checkpoint: Opened | None = None) -> None:
+    """The same in a line for a page that is no analysis, or of no checkpoint."""
+    with st.container(key="heading", horizontal=True, vertical_alignment="center", gap="small"):
+        st.title(name, anchor=False, width="content")
+        st.markdown(question, width="content")
+        if checkpoint:
+            st.caption(f":material/deployed_code: **{literal(checkpoint.name)}**", width="content")
 
 
 def page_link(slug: str, label: str = "") -> None:
@@ -136,16 +140,48 @@ def grid(count: int, *, wide: int) -> list[DeltaGenerator]:
     return places
 
 
+def main_row() -> list[DeltaGenerator]:
+    """Places for a page's picture, and for what belongs to its selection: beside it on a wide screen, else below."""
+    with st.container(key="main_row"):
+        left, right = st.columns([7, 3], gap="medium")
+    with left:
+        picture = st.container(key="picture")
+    with right:
+        return [picture, st.container(key="beside")]
+
+
+def tabs(*labels: str, opened_by: Mapping[str, str] | None = None) -> Sequence[TabContainer]:
+    """Offer what else a page knows; of a tab that is closed nothing is asked or drawn, which the caller sees to.
+
+    Args:
+        labels: Of the tabs; the address holds the one that is open.
+        opened_by: Name in the address -> the tab that has its field: a link that says nothing of tabs opens it.
+    """
+    if TAB not in st.session_state and TAB not in st.query_params:
+        asked = (tab for name, tab in (opened_by or {}).items() if address.asked(name) and tab in labels)
+        if tab := next(asked, None):
+            st.session_state[TAB] = tab
+    return st.tabs(labels, key=TAB, bind="query-params")
+
+
 def elsewhere(checkpoint: Opened, *asked: Request | tuple[str, ...]) -> None:
     """The same view for a terminal; the address bar holds it for a colleague."""
     if session.is_preview(checkpoint):
         st.caption("This view can be shared, and asked for in a terminal, when all weights are here.")
         screenshot.offer()
         return
-    st.caption(
-        "The same view in a terminal (add `--json` for machine-readable output). To share this view, copy the URL."
-    )
     commands = [(a.verb, *a.to_argv()) if isinstance(a, Request) else a for a in asked]
-    lines = [command(verb, checkpoint, *options) for verb, *options in commands]
-    st.code("\n".join(lines), language=None, wrap_lines=True)
-    screenshot.offer()
+    share([command(verb, checkpoint, *options) for verb, *options in commands])
+
+
+def share(lines: Sequence[str], *, what: str = "") -> None:
+    """Fold away how else this view can be had.
+
+    Args:
+        lines: Commands that give the same answers.
+        what: What they are for, where that is not the open checkpoint.
+    """
+    with st.expander("Share this view", icon=":material/share:"):
+        st.caption(f"Copy the URL, or ask in a terminal{what} (add `--json` for machine-readable output):")
+        st.code("\n".join(lines), language=None, wrap_lines=True)
+        screenshot.offer()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
@@ -16,39 +16,27 @@ from inspector.serving.storing import uploads
 from inspector.settings import settings
 from inspector.store.reference import origin_of
 from inspector.text import literal
-from pages._ui import running, session, sign_in
+from pages._ui import navigation, running, session, sign_in
 from pages._ui.opening import agreeing, arrivals, folders, pins, under_way, uploading
 
 HERE = Path(__file__).parent
-STYLE = """<style>
-.st-key-address_bar, .st-key-opening:not(:has([role=progressbar], button)) {display: none}
-[data-testid=stStatusWidget] {display: none}
-/* Streamlit's file would have formulas: a table's own download has none */
-[data-testid=stElementToolbarButton]:has([aria-label^="Download as CSV"]) {display: none}
-.st-key-way button {padding-inline: .5rem}  /* four ways in one line */
-.stMainBlockContainer {padding: 3rem clamp(1rem, 4vw, 4rem) 4rem}
-[data-testid=stColumn] {min-width: min(100%, 17rem)}
-.st-key-sharing_graph {overflow-x: auto}
-.st-key-sharing_graph > div:has([data-testid=stPlotlyChart]) {min-width: 36rem}
-[data-testid=stMarkdownContainer] td {overflow-wrap: anywhere}
-[data-testid=stMarkdownContainer] td:first-child {min-width: 6.5rem}
-@media (min-width: 60rem) {.st-key-siblings td:first-child {white-space: nowrap}}
-@media (max-width: 30rem) {  /* a title does not wrap */
-.js-plotly-plot .gtitle {font-size: 12px !important}
-.js-plotly-plot .gtitle-subtitle {font-size: 11px !important}
-}
-</style>"""
+STYLE = HERE / "style.css"
 
 
-def draw() -> None:
-    """Draw the sidebar and have a checkpoint open; without one the run ends here."""
+def draw(page: Any) -> None:
+    """Draw the sidebar and have a checkpoint open; without one the run ends here.
+
+    Args:
+        page: The one that is shown.
+    """
     logo = HERE / f"logo_{session.theme().name}.svg"
     st.logo(str(logo), size="large", icon_image=str(HERE / "icon.svg"))
     st.session_state["drawn"] = _page()
     with st.sidebar:
         picker = st.container()
-        with st.expander("Open your own", icon=":material/upload_file:"):
+        with st.expander("Open your own", icon=":material/upload_file:", key="open_your_own"):
             _offer_ways()
+        navigation.draw(page)
         sign_in.draw()
     arrivals.recall()
     with st.container(key="opening"):  # so that waiting for it moves nothing that follows
@@ -221,6 +209,7 @@ def _offer_ways() -> None:
     else:
         uploading.draw("sidebar", "Folder" if way == "Folder" else "Files")
         under_way.draw()
+        uploading.explain()
     if not paths_are_open():
         st.caption(literal(folders.why_closed()))
 

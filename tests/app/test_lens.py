@@ -37,7 +37,7 @@ def test_pins_are_followed_over_layers_and_rungs(open_app: Open) -> None:
     assert not app.error
     assert [line["name"] for line in chart(app, "Pinned tokens")["data"]] == ["france", "england"]
     assert {line["name"] for line in chart(app, "Token ranks after each step")["data"]} >= {"england", "france"}
-    ladder = next(each.value for each in app.dataframe if "step" in each.value.columns)
+    ladder = next(each.value for each in app.dataframe if "rung" in each.value.columns)
     changes = ladder[(ladder["token"] == "france") & (ladder["rung"] == "dense")]["change"]
     (change,) = changes.tolist()
     sentence = next(line for line in said(app).splitlines() if line.startswith("- france:"))
@@ -46,7 +46,7 @@ def test_pins_are_followed_over_layers_and_rungs(open_app: Open) -> None:
 
 
 def test_the_geometry_holds_the_files_norms(open_app: Open) -> None:
-    app = open_app("lens", text=TEXT, pins="france", position="4")
+    app = open_app("lens", text=TEXT, pins="france", position="4", tab="Geometry")
     table = next(each.value for each in app.dataframe if "cosine" in each.value.columns
                  and "norm" in each.value.columns)  # fmt: skip
     matrix = load_file(BERT / "model.safetensors")["bert.embeddings.word_embeddings.weight"]
@@ -102,7 +102,7 @@ def test_a_second_checkpoint_says_what_cannot_be_compared(open_app: Open) -> Non
 
 
 def test_the_questions_are_answered_with_this_checkpoints_numbers(open_app: Open) -> None:
-    text = said(open_app("lens", text=TEXT))
+    text = said(open_app("lens", text=TEXT, tab="Why"))
     assert "The model's own top token has the highest cosine at " in text
     assert "so no part of the head is missing" in text
 

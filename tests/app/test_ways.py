@@ -23,14 +23,16 @@ def test_a_streamed_pass_is_timed_before_it_begins(open_app: Open) -> None:
     assert not app.exception
     (said,) = [each for each in captions(app) if each.startswith("A streamed pass takes")]
     assert "and multiplying 16 tokens by it took" in said
-    assert said not in [each.value for box in app.expander for each in box.caption]  # which may be closed
+    assert said not in [each.value for box in app.get("popover") for each in box.caption]  # which may be closed
     assert not [each for each in app.dataframe if "time per pass" in each.value.columns]
     app.toggle(key="ways").set_value(True).run()
     assert [each == "not estimated" for each in listed(app)["time per pass"]] == [True, True, False]
 
 
 def listed(app: AppTest) -> pd.DataFrame:
-    (found,) = [each.value for box in app.expander for each in box.dataframe if "time per pass" in each.value.columns]
+    (found,) = [
+        each.value for box in app.get("popover") for each in box.dataframe if "time per pass" in each.value.columns
+    ]
     return found
 
 

@@ -16,6 +16,7 @@ from inspector.serving.headers import security_headers
 from inspector.serving.trial import Server
 
 SLUGS = tuple(dict.fromkeys(analysis.slug for analysis in CATALOG.values()))
+PAGE_LINKS = ".st-key-pages"  # of the sidebar
 # A native library of each package that belongs into workers alone (umap brings llvmlite).
 NATIVE = ("libtorch", "llvmlite", "tokenizers", "sentencepiece")
 
@@ -67,10 +68,10 @@ def expect_calm(page: Page) -> None:
 
 def go_to(page: Page, slug: str) -> None:
     """Choose a page in the sidebar, and wait until the address says so: what was there before stays for a moment."""
-    link = page.get_by_test_id("stSidebarNav").get_by_role("link", name=PAGES[slug].title)
-    chosen = urlsplit(link.get_attribute("href") or "").path
+    link = page.locator(PAGE_LINKS).get_by_role("link", name=PAGES[slug].title)
+    chosen = urlsplit(link.evaluate("link => link.href")).path
     link.click()
-    expect(page).to_have_url(re.compile(rf"^[a-z]+://[^/]+{re.escape(chosen or '/')}([?#]|$)"))
+    expect(page).to_have_url(re.compile(rf"^[a-z]+://[^/]+{re.escape(chosen)}([?#]|$)"))
 
 
 def follow(page: Page, link: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from playwright.sync_api import Page, expect
 
 from inspector.serving.trial import Server
-from tests.browser.looking import address, expect_address, expect_calm, expect_page, fill, go_to
+from tests.browser.looking import PAGE_LINKS, address, expect_address, expect_calm, expect_page, fill, go_to
 
 KING = "the king of [MASK]."
 HOUSE = "a house of [MASK]."
@@ -55,12 +55,12 @@ def test_what_means_something_else_elsewhere_does_not_go_along_nor_into_the_view
     expect_calm(page)
     expect_address(page, "lens", k="7", shade="entropy")
 
-    page.get_by_test_id("stSidebarNav").get_by_role("link", name="Questions").click()
+    page.locator(PAGE_LINKS).get_by_role("link", name="Questions").click()
     page.get_by_role("button", name="At which layer does the model know").click()
     expect_page(page, "lens", "demo-bert")
     expect_address(page, "lens", pins="year", shade="rank of a pinned token")
     assert not address(page)[1].keys() & {"k", "second"}
-    page.get_by_test_id("stSidebarNav").get_by_role("link", name="Questions").click()
+    page.locator(PAGE_LINKS).get_by_role("link", name="Questions").click()
     page.get_by_role("button", name="Why is GPT-2's lm_head").click()
     expect_page(page, "sharing", "demo-gpt2")
     expect_address(page, "sharing", checkpoint="demo-gpt2")

@@ -9,7 +9,7 @@ from playwright.sync_api import BrowserContext, Page, expect
 
 from inspector.demo import DEMOS
 from inspector.serving.trial import Server
-from tests.browser.looking import SLUGS, click_mark, expect_page, go_to, metric
+from tests.browser.looking import PAGE_LINKS, SLUGS, click_mark, expect_page, go_to, metric
 
 
 def test_a_demo_is_open_at_first_paint_and_its_pages_answer(page: Page, server: Server) -> None:
@@ -59,7 +59,7 @@ def test_deep_links_open_on_a_server_that_has_opened_nothing_yet(
         page.bring_to_front()
         expect_page(page, slug, "demo-gpt2")
         # The questions and the server have pages beside those of the catalog.
-        expect(page.get_by_test_id("stSidebarNavLink")).to_have_count(len(SLUGS) + 3)
+        expect(page.locator(PAGE_LINKS).get_by_role("link")).to_have_count(len(SLUGS) + 3)
         expect(page.get_by_test_id("stSidebar").get_by_text(DEMOS["demo-gpt2"].description)).to_be_visible()
     asked = pages["masked_lm"]  # a causal model is asked how plausible the text is
     expect(metric(asked, "Perplexity")).to_have_text(re.compile(r"^[0-9.]+$"))

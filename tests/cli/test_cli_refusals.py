@@ -23,7 +23,7 @@ from tests.queries import from_query
 ROOT = Path(__file__).parents[2]
 CAUSAL = (
     "demo-gpt2 is a causal language model: it predicts the next token and has no masked-LM head. "
-    "Plausibility scores a text with it, and its Vocabulary lens shows what it predicts at every position."
+    "Plausibility scores a text with it, and its Logit lens shows what it predicts at every position."
 )
 NO_PAIR = "--pair: There is no second text: this head reads a sentence, and a second one that may follow it."
 TASK = (

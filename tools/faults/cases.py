@@ -159,7 +159,7 @@ def two_servers(browser: Browser, folder: Path, serving: Serving) -> Outcome:
         if (after := servers.whole(folder / "store")) != "yes, 0 uploads":
             raise FaultError(f"after it was deleted: {after}")
         began = time.monotonic()
-        navigation = pages[1].get_by_test_id("stSidebarNav")
+        navigation = pages[1].locator(".st-key-pages")
         navigation.get_by_role("link", name="Embeddings").click()
         said = servers.alert(pages[1])
         seconds = time.monotonic() - began

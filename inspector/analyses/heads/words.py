@@ -84,7 +84,7 @@ NO_ROOM = "the model has only {positions:,} positions"
 ENDED = "{token} ends a text"
 ONE_TEXT = "The second text was ignored: this head reads one text."
 ENCODER_DECODER = (
-    "{name} is an encoder-decoder model, and its language-model head does not run here. Use the Vocabulary lens, "
+    "{name} is an encoder-decoder model, and its language-model head does not run here. Use the Logit lens, "
     "which reads its decoder."
 )
 

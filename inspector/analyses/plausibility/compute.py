@@ -29,7 +29,7 @@ def plausibility(checkpoint: Checkpoint, request: PlausibilityRequest, *, progre
     if checkpoint.config.is_encoder_decoder:
         raise NotInCheckpointError(
             f"{checkpoint.name} has an encoder and a decoder: it predicts one text from another, so one text alone has "
-            "no plausibility. Its Vocabulary lens shows what the decoder predicts."
+            "no plausibility. Its Logit lens shows what the decoder predicts."
         )
     if checkpoint.heads["causal_lm"] == "present":
         return judge_causal(checkpoint, request, progress=progress)
@@ -37,6 +37,6 @@ def plausibility(checkpoint: Checkpoint, request: PlausibilityRequest, *, progre
         raise NotInCheckpointError(
             f"{checkpoint.name} has no language-model head in its files, and a head filled with random numbers would "
             "return nonsense, so nothing is judged. Open its pre-training checkpoint, or look at its Embeddings and "
-            "Vocabulary lens."
+            "Logit lens."
         )
     return judge_masked(checkpoint, request, progress=progress)  # which says what is missing

@@ -192,13 +192,13 @@ def _without_head(checkpoint: Checkpoint) -> str:
     if checkpoint.heads["causal_lm"] == "present":
         return (
             f"{checkpoint.name} is a causal language model: it predicts the next token and has no "
-            "masked-LM head. Plausibility scores a text with it, and its Vocabulary lens shows what it predicts at "
+            "masked-LM head. Plausibility scores a text with it, and its Logit lens shows what it predicts at "
             "every position."
         )
     if checkpoint.config_values.get("is_encoder_decoder"):
         return (
             f"{checkpoint.name} is an encoder-decoder model: it generates text and has no masked-LM head. Look at its "
-            "Vocabulary lens and Embeddings."
+            "Logit lens and Embeddings."
         )
     if kinds := with_this_head(checkpoint.tensors.names, FAMILIES):
         return (
@@ -209,5 +209,5 @@ def _without_head(checkpoint: Checkpoint) -> str:
     return (
         f"{checkpoint.name} has no MLM head: its file contains only the encoder, and a head filled with random numbers "
         "would give meaningless predictions. Open the pre-training checkpoint with the head, or look at its "
-        "Embeddings and Vocabulary lens."
+        "Embeddings and Logit lens."
     )

@@ -43,8 +43,6 @@ def draw(place: Place, way: Way) -> None:
         on_change=_take_complete,
         args=(place, way, key),
     )
-    if way != "Archive":
-        st.caption(f"{HINT} {SHARED}" if serves_others() else HINT)
     if files := _given(key):
         st.button(
             f"Open {plural(len(files), 'file')}",
@@ -54,6 +52,11 @@ def draw(place: Place, way: Way) -> None:
             args=(place, way, key),
         )
         st.caption("If any files are missing, add them first.")
+
+
+def explain() -> None:
+    """Say which files make a checkpoint, and who will see them."""
+    st.caption(f"{HINT} {SHARED}" if serves_others() else HINT)
 
 
 def show_refusal(place: Place) -> None:

@@ -206,7 +206,7 @@ def test_a_head_that_is_not_in_the_file_is_refused(tmp_path, open_path):
         plausibility(open_path(folder), progress=silent, text=TEXT)
     assert str(error.value) == (
         "cut has no language-model head in its files, and a head filled with random numbers would return nonsense, so "
-        "nothing is judged. Open its pre-training checkpoint, or look at its Embeddings and Vocabulary lens."
+        "nothing is judged. Open its pre-training checkpoint, or look at its Embeddings and Logit lens."
     )
 
 
@@ -217,7 +217,7 @@ def test_two_stacks_are_refused(open_model, architecture):
         plausibility(open_model(architecture), progress=silent, text=TEXT)
     assert str(error.value) == (
         f"{architecture} has an encoder and a decoder: it predicts one text from another, so one text alone has no "
-        "plausibility. Its Vocabulary lens shows what the decoder predicts."
+        "plausibility. Its Logit lens shows what the decoder predicts."
     )
 
 

@@ -1,0 +1,72 @@
+"""The frame around every page: one line of heading, the sidebar, and addresses that lead nowhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from playwright.sync_api import Locator, Page, expect
+
+from inspector.catalog import PAGES
+from inspector.demo import DEMOS
+from inspector.serving.trial import Server
+from tests.browser.looking import PAGE_LINKS, SLUGS, expect_calm, expect_page, follow
+
+MARKED = "strong"  # the page that is shown, among the links
+FOLD = 800
+
+
+def bottom(place: Locator) -> float:
+    box = place.bounding_box()
+    assert box
+    return box["y"] + box["height"]
+
+
+def test_an_unknown_page_lists_the_pages(page: Page, server: Server) -> None:
+    page.goto(f"{server.url}/nonsense?checkpoint=demo-gpt2")
+    expect(page.get_by_role("heading", name="No such page", level=1)).to_be_visible()
+    main = page.get_by_test_id("stMain")
+    expect(main.get_by_text("This address ends in nonsense, which is not a page.")).to_be_visible()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(main.get_by_role("link")).to_have_count(len(SLUGS) + 3)
+    main.get_by_role("link", name=PAGES["sharing"].title).click()
+    expect_page(page, "sharing", "demo-gpt2")
+    expect(page).to_have_url(re.compile(r"/sharing\?"))
+
+
+def test_the_sidebar_marks_the_page_at_both_of_its_addresses(page: Page, server: Server) -> None:
+    page.goto(f"{server.url}/overview")
+    expect_page(page, "overview", "demo-bert")
+    links = page.locator(PAGE_LINKS)
+    expect(links.locator(MARKED)).to_have_text([PAGES["overview"].title])
+    follow(page, "/")
+    expect_page(page, "overview", "demo-bert")
+    expect(links.locator(MARKED)).to_have_text([PAGES["overview"].title])
+    links.get_by_role("link", name=PAGES["lens"].title).click()
+    expect_page(page, "lens", "demo-bert")
+    expect(links.locator(MARKED)).to_have_text([PAGES["lens"].title])
+
+
+def test_focus_is_seen_in_the_sidebar(page: Page, server: Server) -> None:
+    page.goto(f"{server.url}/server")
+    expect(page.get_by_role("heading", name="Server", level=1)).to_be_visible()
+    expect_calm(page)
+    page.get_by_role("combobox", name="Checkpoint").focus()
+    for _ in range(4):
+        page.keyboard.press("Tab")
+        assert page.evaluate("() => getComputedStyle(document.activeElement).outline").endswith("solid 2px")
+
+
+def test_files_are_opened_above_the_fold(server: Server, open_browser: Callable[..., Page]) -> None:
+    page = open_browser(width=1280, height=FOLD)
+    page.goto(server.url)
+    expect_page(page, "overview", "demo-bert")
+    sidebar = page.get_by_test_id("stSidebar")
+    last = sidebar.get_by_role("link", name="Server")
+    assert bottom(last) <= FOLD  # all pages are in sight while it is closed
+    sidebar.get_by_text("Open your own").click()
+    files = sorted(DEMOS["demo-gpt2"].folder.iterdir())
+    sidebar.locator("input[type=file]").set_input_files(files)
+    opener = sidebar.get_by_role("button", name=re.compile(r"Open \d files"))
+    expect(opener).to_be_visible()
+    assert bottom(opener) <= FOLD
