@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
+import plotly.graph_objects as go
 import streamlit as st
 
 from inspector.analyses.embeddings.figures import pad_norm_curve
@@ -109,11 +110,8 @@ def _axes(projection: Projection) -> tuple[str, str, str]:
     return (names[0], names[1], names[2] if len(names) > 2 else "")
 
 
-def draw_padding_history(checkpoint: Opened) -> None:
-    """Draw how padding's row grew while a demo was trained; other checkpoints keep no such log."""
+def padding_history(checkpoint: Opened) -> go.Figure | None:
+    """How padding's row grew while a demo was trained; other checkpoints keep no such log."""
     demo = DEMOS.get(checkpoint.reference)
     log = pd.read_csv(demo.training_log) if demo else pd.DataFrame()
-    if "pad_norm" not in log:
-        return
-    curve = pad_norm_curve(log, name=checkpoint.name, theme=session.theme())
-    parts.chart(curve, alt="Norms of the padding row and of the median row, by training step")
+    return pad_norm_curve(log, name=checkpoint.name, theme=session.theme()) if "pad_norm" in log else None

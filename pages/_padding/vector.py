@@ -29,28 +29,23 @@ def draw(result: Padding, *, name: str = "") -> None:
         return
     if result.stand_in:
         st.info(literal(words.stand_in(row)), icon=":material/swap_horiz:")
-    left, right = st.columns([2, 3], gap="large")
-    with left:
-        st.subheader("The vector", anchor=False)
-        with st.container(horizontal=True):
-            st.metric("Norm in the file" if result.loading else "Norm", f"{row.norm:.3f}")
-            if result.loading:
-                st.metric("Norm in the model", f"{result.loaded_norm:.3f}")
-            st.metric("Median norm", f"{result.median_norm:.3f}")
-            st.metric("Percentile", f"{row.percentile:.1f}", help="Share of rows that are shorter.")
-        parts.facts(words.facts(result, row))
-        st.markdown(literal(result.agreement))
+    with st.container(horizontal=True):
+        st.metric("Norm in the file" if result.loading else "Norm", f"{row.norm:.3f}")
         if result.loading:
-            st.info(literal(result.loading), icon=":material/info:")
-    with right:
-        st.subheader("Distances and neighbors", anchor=False)
-        st.caption("In the original space, measured exactly.")
-        parts.table(row.places, alt="Distances to the mean row, the unknown token and unused rows")
-        st.caption(literal(words.neighbors(row)))
-        if not row.nearest.empty:
-            parts.table(row.nearest, alt="Nearest rows by cosine")
-            if name:
-                table_files.offer(row.nearest, name=name)
-        if result.output_row:
-            st.caption(literal(words.output_row(result.output_row)))
-            parts.table(result.output_row.nearest, alt="Nearest rows in the output matrix")
+            st.metric("Norm in the model", f"{result.loaded_norm:.3f}")
+        st.metric("Median norm", f"{result.median_norm:.3f}")
+        st.metric("Percentile", f"{row.percentile:.1f}", help="Share of rows that are shorter.")
+    parts.facts(words.facts(result, row))
+    st.markdown(literal(result.agreement))
+    if result.loading:
+        st.info(literal(result.loading), icon=":material/info:")
+    st.caption("Distances and neighbors in the original space, measured exactly.")
+    parts.table(row.places, alt="Distances to the mean row, the unknown token and unused rows")
+    st.caption(literal(words.neighbors(row)))
+    if not row.nearest.empty:
+        parts.table(row.nearest, alt="Nearest rows by cosine")
+        if name:
+            table_files.offer(row.nearest, name=name)
+    if result.output_row:
+        st.caption(literal(words.output_row(result.output_row)))
+        parts.table(result.output_row.nearest, alt="Nearest rows in the output matrix")

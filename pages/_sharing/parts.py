@@ -27,6 +27,7 @@ LOOK = {
     "diverged": "link_off",
     "not compared": "hourglass_empty",
 }
+TRUTHS = ("Declared", "In the file", "In memory")
 IN_FILE = {"one copy": YES, "one storage": YES, "equal copies": MANY, "not compared": MANY}
 
 
@@ -38,6 +39,39 @@ def draw_answer(sharing: Sharing) -> None:
         (st.success if verdict == "tied" else st.info)(text, icon=f":material/{LOOK[verdict]}:")
     else:
         st.warning(text, icon=":material/warning:")
+
+
+def count(sharing: Sharing) -> None:
+    """Count parameters by name and in memory."""
+    saved = sharing.listed_nbytes - sharing.unique_nbytes
+    with st.container(key="sharing_counts", horizontal=True):
+        parts.count(
+            "Parameters by name",
+            sharing.listed_parameters,
+            explanation="Counts every name, including several names of one tensor.",
+        )
+        parts.count("Unique parameters", sharing.unique_parameters, explanation="Counts every number in memory once.")
+        st.metric(
+            "Saved by sharing",
+            percent_text(saved / sharing.listed_nbytes) if saved else "nothing",
+            help=f"{bytes_text(saved)}: {bytes_text(sharing.listed_nbytes)} if every name had its own tensor, "
+            f"{bytes_text(sharing.unique_nbytes)} as it is.",
+        )
+        st.metric(
+            "Shared groups",
+            sum(group.in_memory for group in sharing.groups),
+            help=f"Groups of names that share one block of memory, out of {len(sharing.groups)} that do, are declared "
+            "to, or could.",
+        )
+
+
+def draw_why(sharing: Sharing) -> None:
+    """Answer what people ask about such a result."""
+    explained = list(words.explain(sharing))
+    if not explained:
+        st.info("Nothing is shared, so there is nothing to explain.", icon=":material/info:")
+    for question, answer in explained:
+        st.markdown(f"**{literal(question)}**\n\n{literal(answer)}")
 
 
 def properties(sharing: Sharing, row: int) -> dict[str, str]:
@@ -73,10 +107,8 @@ def tensors_of_row(sharing: Sharing, row: int) -> pd.DataFrame:
 def draw_row(sharing: Sharing, row: int) -> None:
     """Show a row's properties and its names."""
     names = tensors_of_row(sharing, row)["name"].tolist()
-    left, right = st.columns([3, 2], gap="large")
-    with left:
-        parts.facts(properties(sharing, row))
-    with right:
+    parts.facts(properties(sharing, row))
+    if len(names) > 1:
         st.caption(plural(len(names), "name"))
         _list_names(names)
 
@@ -85,13 +117,12 @@ def _list_names(names: Sequence[str]) -> None:
     height = "content" if len(names) < 10 else 240
     st.code("\n".join(names[:NAMES]), language=None, wrap_lines=True, height=height)
     if len(names) > NAMES:
-        st.caption(f"The first {NAMES} of {len(names):,}; the table of names below lists all of them.")
+        st.caption(f"The first {NAMES} of {len(names):,}; the tab Names lists all of them.")
 
 
 @st.fragment
 def draw_names(sharing: Sharing, checkpoint: Opened) -> None:
     """List every name, and offer all of them as files."""
-    st.subheader("Names", anchor=False)
     find = finding.field("Find names by name, shape, dtype or file", placeholder="such as layer.0 or bias")
     every = sharing.tensors.drop(columns="row")
     finding.listed(
@@ -110,14 +141,8 @@ def draw_groups(sharing: Sharing) -> None:
         _draw_group(sharing, alike)
     shown = sum(map(len, families[:CARDS]))
     if shown < len(sharing.groups):
-        st.caption(f"{len(sharing.groups) - shown:,} more groups are listed below.")
-    if len(sharing.groups) > 1:
         with st.expander(f"All {plural(len(sharing.groups), 'group')} in a table"):
-            parts.table(
-                group_table(sharing),
-                alt="Groups of names with their verdicts and sizes",
-                height=300 if len(sharing.groups) > 8 else None,
-            )
+            parts.table(group_table(sharing), alt="Groups of names with their verdicts and sizes", height=300)
 
 
 def _draw_group(sharing: Sharing, alike: Sequence[int]) -> None:
@@ -138,10 +163,10 @@ def _draw_group(sharing: Sharing, alike: Sequence[int]) -> None:
 
 
 def truths(group: SharedGroup) -> str:
-    """The three truths side by side, as a table in Markdown."""
+    """The three truths, as a list in Markdown."""
     icons = (YES if group.declared else NO, IN_FILE.get(group.file_relation, NO), YES if group.in_memory else NO)
     cells = (f"{icon} {literal(text)}" for icon, text in zip(icons, words.truths(group), strict=True))
-    return f"| Declared | In the file | In memory |\n|---|---|---|\n| {' | '.join(cells)} |"
+    return "\n".join(f"- **{name}** {cell}" for name, cell in zip(TRUTHS, cells, strict=True))
 
 
 def _members(group: SharedGroup) -> Iterator[dict]:

@@ -1,4 +1,4 @@
-"""A section of the sharing page: change a copy of the model, and see which tie breaks."""
+"""A tab of the sharing page: change a copy of the model, and see which tie breaks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ QUICK_NBYTES = 150_000_000  # of a model: up to here nobody needs to be asked fi
 @st.fragment
 def draw(checkpoint: Opened, sharing: Sharing) -> None:
     """Ask what to change, do it to a copy in memory, and show before and after."""
-    st.subheader("What if …?", anchor=False)
     st.caption("The change is made to a copy in memory and measured there. The checkpoint itself stays unchanged.")
     change = options.ask(WhatIfRequest, "change", segmented=True)
     st.markdown(CHANGES[change])

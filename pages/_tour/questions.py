@@ -81,17 +81,17 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
         Question(
             "How does the masked-LM head turn a hidden state into a token?",
             "Every step of the head: dot product, bias, the head's transform, true logits; the effect of each step on "
-            "a token is listed below the map.",
+            "a token is drawn below the map.",
             "lens",
             BERT,
             {"text": MONTH, "pins": "year"},
         ),
         Question(
             "Is the most likely token the one with the highest cosine?",
-            "Often not: norms and the bias matter, too. Compare the steps, and the geometry at the bottom of the page.",
+            "Often not: norms and the bias matter, too. Compare the steps, and direction and length of each token.",
             "lens",
             BERT,
-            {"text": MONTH, "rung": "cosine"},
+            {"text": MONTH, "rung": "cosine", "tab": "Geometry"},
         ),
         Question(
             "At which layer does the model know the answer?",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import plotly.graph_objects as go
 import streamlit as st
@@ -14,11 +14,12 @@ from inspector.catalog import PAGES
 from inspector.request import Request
 from inspector.results.checkpoint import Opened
 from inspector.text import count_text, literal
-from pages._ui import address, figure_files, screenshot, session, tables
+from pages._ui import figure_files, screenshot, session, tables
 from pages._ui.words import command
 
 # Plotly's own buttons: nothing that sends data away. The images stand below the chart.
 CHART = {"displaylogo": False, "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"]}
+SCREENFUL = 540  # pixels that a page's picture may take
 TAB = "tab"  # which one is open, in the address
 VERDICTS = {
     "tied": "green",
@@ -150,16 +151,21 @@ def main_row() -> list[DeltaGenerator]:
         return [picture, st.container(key="beside")]
 
 
+def frame_height(figure: go.Figure) -> int | Literal["content"]:
+    """How high the place of a figure is: one that is higher than a screen scrolls inside it."""
+    return SCREENFUL if figure.to_dict()["layout"]["height"] > SCREENFUL else "content"
+
+
 def tabs(*labels: str, opened_by: Mapping[str, str] | None = None) -> Sequence[TabContainer]:
     """Offer what else a page knows; of a tab that is closed nothing is asked or drawn, which the caller sees to.
 
     Args:
         labels: Of the tabs; the address holds the one that is open.
-        opened_by: Name in the address -> the tab that has its field: a link that says nothing of tabs opens it.
+        opened_by: Name in the address -> the tab that has its field, which an address opens that names no tab.
     """
-    if TAB not in st.session_state and TAB not in st.query_params:
-        asked = (tab for name, tab in (opened_by or {}).items() if address.asked(name) and tab in labels)
-        if tab := next(asked, None):
+    if TAB not in st.session_state and st.query_params.get(TAB) not in labels:
+        named = (tab for name, tab in (opened_by or {}).items() if st.query_params.get(name) and tab in labels)
+        if tab := next(named, None):
             st.session_state[TAB] = tab
     return st.tabs(labels, key=TAB, bind="query-params")
 

@@ -47,12 +47,17 @@ def test_the_demo_shows_vector_gradient_averages_and_history(open_app: Open) -> 
     assert "the look-up path is blocked by padding_idx (gradient 0 on your text)" in text
     assert "They agree" in text
     assert f"it pushes {len(matrix):,} of {len(matrix):,} output vectors" in text
-    assert [title.split("<b>")[1][:8] for title in figure_titles(app)] == ["Gradient", "Growth o"]
-    averaging = app.dataframe[3].value
+    assert [title.split("<b>")[1][:8] for title in figure_titles(app)] == ["Gradient"]
+
+
+def test_each_tab_has_its_numbers(open_app: Open) -> None:
+    asked = {"checkpoint": "demo-bert", "text": "a dog.\na dog. a dog."}
+    assert len(figure_titles(open_app("padding", tab="Growth", **asked))) == 2
+    averaging = open_app("padding", tab="Averages", **asked).dataframe[2].value
     assert averaging["sentence"].tolist() == ["a dog.", "a dog. a dog."]
     assert averaging["padding"].tolist() == [3, 0]
     assert averaging["cosine"].iloc[0] < 1
-    experiments = app.dataframe[2].value
+    experiments = open_app("padding", tab="Experiments", **asked).dataframe[2].value
     assert experiments["through look-up"].iloc[0] == "0"
     assert float(experiments["through softmax"].iloc[0]) > 0
 
@@ -73,7 +78,7 @@ def test_an_encoder_without_a_head_gives_averages_and_no_gradient(open_app: Open
     with zipfile.ZipFile(buffer, "w") as archive:
         for file in folder.iterdir():
             archive.write(file, f"bare/{file.name}")
-    app = open_app("padding", text="w1\nw1 w2 w3 w4")
+    app = open_app("padding", text="w1\nw1 w2 w3 w4", tab="Averages")
     app.file_uploader[0].set_value(("bare.zip", buffer.getvalue(), "application/zip")).run()
     assert not app.error
     text = said(app)

@@ -70,7 +70,7 @@ def test_a_tie_is_the_first_thing_said(open_app: Open) -> None:
         rf"Input and output embeddings are tied\: one tensor of {shape_of(rows)} under 2 names\. "
         r"Also tied\: cls\.predictions\.bias and cls\.predictions\.decoder\.bias\."
     )
-    table = next(each.value for each in app.markdown if "| Declared |" in each.value)
+    table = next(each.value for each in app.markdown if "**Declared**" in each.value)
     assert literal("one copy, as bert.embeddings.word_embeddings.weight") in table
     assert "one block" in table
     assert f"{2 * rows.size:,} parameters by name, {rows.size:,} unique" in said(app)

@@ -1,4 +1,4 @@
-"""The section "What if …?" of the sharing page, with the real engine."""
+"""The tab "What if" of the sharing page, with the real engine."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_each_change_is_answered_and_in_the_address_bar(open_app: Open, change: 
 
 
 def test_untying_shows_the_cost_of_this_checkpoint(open_app: Open) -> None:
-    shown = said(open_app("sharing", checkpoint="demo-gpt2"))
+    shown = said(open_app("sharing", checkpoint="demo-gpt2", tab="What if"))
     numbers = sum(tensor.size for tensor in GPT2.values())
     matrix = GPT2["transformer.wte.weight"].size
     assert f"{numbers:,} → {numbers + matrix:,} parameters" in shown
@@ -43,7 +43,7 @@ def test_untying_shows_the_cost_of_this_checkpoint(open_app: Open) -> None:
 
 
 def test_an_empty_text_trains_nothing(open_app: Open) -> None:
-    app = open_app("sharing", checkpoint="demo-gpt2")
+    app = open_app("sharing", checkpoint="demo-gpt2", tab="What if")
     app.text_input(key="text").set_value("").run()
     assert "not trained: No training was requested" in said(app)
     assert "difference exactly 0" not in said(app)
@@ -62,10 +62,11 @@ def test_why_is_answered_with_the_checkpoints_own_numbers(open_app: Open) -> Non
 def test_steps_of_another_page_are_not_asked_for_here(open_app: Open) -> None:
     app = open_app("training", checkpoint="demo-gpt2", steps="500", learning_rate="0.001")
     assert not app.error
+    app.query_params["tab"] = "What if"
     app.switch_page("pages/sharing.py").run()
     assert not app.error
     app.run()
     assert app.number_input(key="steps").value == 1
-    linked = open_app("sharing", checkpoint="demo-gpt2", steps="500")
+    linked = open_app("sharing", checkpoint="demo-gpt2", tab="What if", steps="500")
     assert [each.value.replace("\\", "") for each in linked.error] == ["Steps must be between 0 and 20, not 500."]
     assert not any(each.error for each in linked.expander)  # they are closed
