@@ -12,10 +12,12 @@ from inspector.analyses.checks.frames import SUBJECT, as_frame, norm_frame
 from inspector.analyses.checks.result import Check, Checks
 from inspector.catalog import PAGES
 from inspector.names import find_rows
+from inspector.results.checkpoint import Opened
 from inspector.results.plain import to_json
 from inspector.text import literal
 from pages._ui import address, parts, table_files
 from pages._ui.health import STATUS
+from pages._ui.words import command
 
 # check -> slug of the page that shows more of it, and inputs there
 MORE: dict[str, tuple[str, dict[str, str]]] = {
@@ -51,31 +53,76 @@ def sum_up(checks: Checks) -> None:
     word, said = words.verdict(checks)
     show, symbol = LOOK[word]
     show(f"**{word}.** {said}", icon=f":material/{symbol}:")
-    if not_read := words.reading(checks):
-        st.info(literal(not_read), icon=":material/info:")
+
+
+def draw_all(checks: Checks) -> None:
+    """Draw what was found first, and what passed in a line each, folded where anything was found."""
+    ordered = checks.worst_first()
+    alarms = [check for check in ordered if check.status != "ok"]
+    passed = ordered[len(alarms) :]
+    for check in alarms:
+        draw(check)
+    if not passed:
+        return
+    with st.expander(f"{len(passed)} passed") if alarms else st.container(), st.container(gap="xxsmall"):
+        for check in passed:
+            _draw_line(check)
+
+
+def draw_passed_evidence(checks: Checks) -> None:
+    """List what the checks that passed have seen."""
+    seen = [check for check in checks.worst_first() if check.status == "ok" and check.evidence]
+    if not seen:
+        st.info("No check that passed has evidence to list.", icon=":material/info:")
+    for check in seen:
+        st.markdown(f"**{literal(check.name)}:** {literal(check.detail)}")
+        _draw_evidence(check, "")
+
+
+def export(checks: Checks, checkpoint: Opened) -> None:
+    """Offer all of it as files, and say how a pipeline uses them."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        table_files.offer(evidence_frame(checks), name=f"{checkpoint.name}-checks", label="All evidence")
+        st.download_button(
+            "All checks: JSON",
+            data=lambda: as_json(checks),
+            file_name=f"{checkpoint.name}-checks.json",
+            mime="application/json",
+            icon=":material/download:",
+            on_click="ignore",
+        )
+    st.markdown(literal(words.PIPELINE))
+    st.code(
+        "\n".join(
+            [
+                f"{command('check', checkpoint, '--json')} > baseline.json",
+                command("check", checkpoint, "--baseline", "baseline.json", "--format", "github"),
+                f"{command('check', checkpoint, '--format', 'junit')} > checks.xml",
+            ]
+        ),
+        language=None,
+        wrap_lines=True,
+    )
 
 
 def draw_early(headers: Checks) -> None:
     """Draw what headers decide, while the numbers are being read."""
-    st.subheader("Header checks", anchor=False)
+    st.caption("What the headers decide, while the numbers are being read:")
     for check in headers.worst_first():
         if check.checked:
             draw(check, place=" in the headers")
 
 
 def draw(check: Check, *, place: str = "") -> None:
-    """Draw one check; one that found nothing wrong takes a line, and its evidence.
+    """Draw one check; one that found nothing wrong takes a line.
 
     Args:
         place: Where it was found, in words, while more is being looked at.
     """
-    word, symbol, color = STATUS["note" if check.severity == "note" else check.status]
     if check.status == "ok":
-        badge = f":{color}-badge[:material/{symbol}: {word}]"
-        st.markdown(f"{badge} **{literal(check.name)}:** {literal(check.detail)}")
-        if check.evidence:
-            _draw_evidence(check, place)
+        _draw_line(check)
         return
+    word, symbol, color = STATUS[check.status]
     badge = f":{color}-badge[:material/{symbol}: {word} · {check.severity}]"
     with st.container(border=True, gap="small"):
         st.markdown(f"{badge} **{literal(check.name)}**")
@@ -93,8 +140,8 @@ def draw_norms(checks: Checks, *, name: str) -> None:
         name: Of the checkpoint, for the files.
     """
     if not checks.norms:
+        st.info("No numbers were read, so there are no magnitudes.", icon=":material/info:")
         return
-    st.subheader(words_magnitudes.HEADING, anchor=False)
     st.markdown(literal(words_magnitudes.table(checks)))
     frame = norm_frame(checks.norms)
     parts.table(frame, alt="Weight magnitudes by pattern of names", columns=RMS)
@@ -112,6 +159,11 @@ def evidence_frame(checks: Checks) -> pd.DataFrame:
 def as_json(checks: Checks) -> str:
     """The same as the command line prints: it can be a baseline."""
     return json.dumps(to_json(checks), ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _draw_line(check: Check) -> None:
+    word, symbol, color = STATUS["note" if check.severity == "note" else check.status]
+    st.markdown(f":{color}-badge[:material/{symbol}: {word}] **{literal(check.name)}:** {literal(check.detail)}")
 
 
 def _draw_evidence(check: Check, place: str) -> None:

@@ -16,7 +16,7 @@ from pages._ui import parts, session, table_files
 # status -> word, symbol, color
 STATUS = {
     "ok": ("fine", "check_circle", "green"),
-    "note": ("good to know", "info", "blue"),
+    "note": ("note", "info", "blue"),
     "warn": ("worth a look", "warning", "orange"),
     "fail": ("broken", "error", "red"),
 }

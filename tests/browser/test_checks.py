@@ -51,6 +51,7 @@ def test_a_sound_demo_and_a_damaged_upload(page: Page, server: Server, damaged: 
     expect(page.get_by_test_id("stDataFrame").first).to_be_visible()
     expect_calm(page)
 
+    page.get_by_role("tab", name="Export").click()
     with page.expect_download() as waiting:
         page.get_by_role("button", name="All checks: JSON").click()
     found = json.loads(waiting.value.path().read_text("utf-8"))
