@@ -9,12 +9,9 @@ import streamlit as st
 from inspector.analyses.embeddings.figures import norms_histogram
 from inspector.analyses.embeddings.request import EmbeddingsRequest
 from inspector.analyses.embeddings.result import Embeddings
-from inspector.analyses.embeddings.words import explain_padding, explain_special
 from inspector.analyses.vocabulary_map.component import find_tokens
 from inspector.analyses.vocabulary_map.request import ProjectRequest
 from inspector.analyses.vocabulary_map.result import Projection
-from inspector.catalog import PAGES
-from inspector.text import literal
 from pages._embeddings import inputs
 from pages._embeddings import map as embedding_map
 from pages._embeddings import tables as embedding_tables
@@ -23,8 +20,7 @@ from pages._ui import health, parts, session, table_files
 checkpoint = session.opened()
 parts.heading("embeddings", checkpoint)
 
-choice, color = inputs.choose_map()
-text, query = inputs.choose_tokens()
+choice, color, text, query = inputs.choose()
 result: Embeddings = session.run(EmbeddingsRequest())
 parts.warnings(result.warnings)
 progress_place = st.container()
@@ -49,7 +45,7 @@ for step in steps[1:]:
     maps[step] = better
 points = embedding_map.judged(projection.points, result)
 
-map_place, side = st.columns([7, 3], gap="medium")
+map_place, side = parts.main_row()
 with map_place:
     embedding_map.show(
         projection,
@@ -71,28 +67,21 @@ with side:
     near_place = st.empty()
     with near_place.container():
         embedding_tables.neighbors(near, waits=bool(asked), busy=missing is not None, checkpoint=checkpoint)
-embedding_tables.chosen(points, embedding_map.chosen(checkpoint, points), checkpoint=checkpoint)
+    embedding_tables.chosen(points, embedding_map.chosen(checkpoint, points), checkpoint=checkpoint)
 
-st.subheader("Padding and special tokens", anchor=False)
-left, right = st.columns([2, 3], gap="large")
-with left:
-    with st.container(horizontal=True):
-        st.metric("Smallest norm", f"{result.norms.min:.3f}")
-        st.metric("Median norm", f"{result.norms.median:.3f}")
-        st.metric("Largest norm", f"{result.norms.max:.3f}")
-    parts.table(result.special, alt="Special tokens with the norms of their rows")
-with right:
-    for question, answer in (explain_padding(result), explain_special(result)):
-        with st.expander(literal(question), expanded=True):
-            st.markdown(literal(answer))
-    if "padding" in PAGES:
-        st.page_link(
-            "pages/padding.py", label=f"{PAGES['padding'].title}", icon=f":material/{PAGES['padding'].symbol}:"
+special, norms, found_health = parts.tabs("Special tokens", "Norms", "Health")
+if special.open:
+    with special:
+        embedding_tables.special(result)
+if norms.open:
+    with norms:
+        parts.chart(
+            norms_histogram(points, name=checkpoint.name, theme=session.theme()),
+            alt="Histogram of row norms, with padding and special tokens marked",
         )
-norms = norms_histogram(points, name=checkpoint.name, theme=session.theme())
-parts.chart(norms, alt="Histogram of row norms, with padding and special tokens marked")
-
-health.draw(result, checkpoint=checkpoint)
+if found_health.open:
+    with found_health:
+        health.draw(result, checkpoint=checkpoint)
 file = f"{checkpoint.name.rpartition('/')[2]}-{choice.method}.csv"  # of org/name: no folder org has to be there
 mapping = (choice.verb, *choice.to_argv(), "-o", file)
 parts.elsewhere(checkpoint, asked or EmbeddingsRequest(), mapping)

@@ -9,7 +9,7 @@ import streamlit as st
 from inspector.analyses.embeddings.request import EmbeddingsRequest
 from inspector.analyses.vocabulary_map.component import COLORS
 from inspector.analyses.vocabulary_map.request import UMAP_LEARN, ProjectRequest
-from pages._ui import address, options
+from pages._ui import address, inputs, options
 
 LET_GO = "none"  # in the address bar: nothing is selected, though something was found
 
@@ -17,42 +17,18 @@ LET_GO = "none"  # in the address bar: nothing is selected, though something was
 ABBREVIATIONS = "<style>.st-key-method button {text-transform: uppercase}</style>"
 
 
-def choose_map() -> tuple[ProjectRequest, str]:
-    """Draw the choices of the map; returns also the column that its colors show."""
+def choose() -> tuple[ProjectRequest, str, str, EmbeddingsRequest]:
+    """Draw all choices in one line.
+
+    Returns:
+        The map, the column that its colors show, the search, and how neighbors are measured, of no token yet.
+    """
     st.html(ABBREVIATIONS)
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        given = {
-            "method": options.ask(ProjectRequest, "method", segmented=True),
-            "dimensions": options.ask(ProjectRequest, "dimensions", width=130),
-        }
-        if given["method"] == "umap":
-            given |= _choose_umap()
-        color = _choose_color(stability=given.get("stability", False))
-    return options.make(ProjectRequest, **given, trust=color == "trust"), color
-
-
-def _choose_umap() -> dict[str, object]:
-    return {
-        "neighbors": options.ask(ProjectRequest, "neighbors", width=130),
-        "metric": options.ask(ProjectRequest, "metric", key="map_metric", label="Map metric", segmented=True),
-        "seed": options.ask(ProjectRequest, "seed", width=130),
-        "stability": options.ask(ProjectRequest, "stability"),
-        **_choose_implementation(),
-    }
-
-
-def _choose_implementation() -> dict[str, object]:
-    chosen = options.ask(ProjectRequest, "implementation", segmented=True)
-    names = ("min_dist", "spread") if chosen == UMAP_LEARN else ()
-    given = {name: options.ask(ProjectRequest, name, format="%g", width=150) for name in names}
-    if chosen == UMAP_LEARN:
-        given["densmap"] = options.ask(ProjectRequest, "densmap")
-    return {"implementation": chosen, **given}
-
-
-def choose_tokens() -> tuple[str, EmbeddingsRequest]:
-    """Draw the search, and how neighbors are measured; the request names no token yet."""
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    line, _ = inputs.controls()
+    with line:
+        method = options.ask(ProjectRequest, "method", segmented=True)
+        dimensions = options.ask(ProjectRequest, "dimensions", width=90)
+        color_place = st.container(width=170)
         text = options.ask(
             EmbeddingsRequest,
             "token",
@@ -64,14 +40,38 @@ def choose_tokens() -> tuple[str, EmbeddingsRequest]:
             help="Separate words by commas or spaces. `*` matches any letters, `id 37` selects a row, and quotes keep "
             "a phrase together.",
         )
-        metric = options.ask(EmbeddingsRequest, "metric", label="Nearest by", segmented=True)
-        k = options.ask(EmbeddingsRequest, "k", width=130)
-    return text, options.make(EmbeddingsRequest, k=k, metric=metric)
+        with inputs.folded_options():
+            metric = options.ask(EmbeddingsRequest, "metric", label="Nearest by", segmented=True)
+            k = options.ask(EmbeddingsRequest, "k")
+            given = _choose_umap() if method == "umap" else {}
+    with color_place:
+        color = _choose_color(stability=bool(given.get("stability", False)))
+    asked = options.make(ProjectRequest, method=method, dimensions=dimensions, trust=color == "trust", **given)
+    return asked, color, text, options.make(EmbeddingsRequest, k=k, metric=metric)
+
+
+def _choose_umap() -> dict[str, object]:
+    return {
+        "neighbors": options.ask(ProjectRequest, "neighbors"),
+        "metric": options.ask(ProjectRequest, "metric", key="map_metric", label="Map metric", segmented=True),
+        "seed": options.ask(ProjectRequest, "seed"),
+        "stability": options.ask(ProjectRequest, "stability"),
+        **_choose_implementation(),
+    }
+
+
+def _choose_implementation() -> dict[str, object]:
+    chosen = options.ask(ProjectRequest, "implementation", segmented=True)
+    names = ("min_dist", "spread") if chosen == UMAP_LEARN else ()
+    given = {name: options.ask(ProjectRequest, name, format="%g") for name in names}
+    if chosen == UMAP_LEARN:
+        given["densmap"] = options.ask(ProjectRequest, "densmap")
+    return {"implementation": chosen, **given}
 
 
 def _choose_color(*, stability: bool) -> str:
     names = [name for name in COLORS if name != "stability" or stability]
-    return st.selectbox("Color by", names, format_func=COLORS.__getitem__, key="color", bind="query-params", width=230)
+    return st.selectbox("Color by", names, format_func=COLORS.__getitem__, key="color", bind="query-params")
 
 
 def selected(found: Sequence[int], there: Container[int], *, fingerprint: str) -> int | None:

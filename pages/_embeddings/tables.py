@@ -79,3 +79,18 @@ def chosen(points: pd.DataFrame, ids: Sequence[int], *, checkpoint: Opened) -> N
     st.subheader(f"{plural(len(ids), 'chosen token')}", anchor=False)
     parts.table(pd.DataFrame(rows), alt="Tokens inside the lasso", height=260)
     table_files.offer(pd.DataFrame(rows), name=f"{checkpoint.name}-chosen", label="Chosen")
+
+
+def special(result: Embeddings) -> None:
+    """List special tokens with their norms, and say why padding is not zero."""
+    left, right = st.columns([2, 3], gap="large")
+    with left:
+        with st.container(horizontal=True):
+            st.metric("Smallest norm", f"{result.norms.min:.3f}")
+            st.metric("Median norm", f"{result.norms.median:.3f}")
+            st.metric("Largest norm", f"{result.norms.max:.3f}")
+        parts.table(result.special, alt="Special tokens with the norms of their rows")
+    with right:
+        for question, answer in (words.explain_padding(result), words.explain_special(result)):
+            st.markdown(f"**{literal(question)}**\n\n{literal(answer)}")
+        parts.page_link("padding")

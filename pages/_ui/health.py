@@ -26,7 +26,6 @@ SHOWN = 12  # tokens of a group of equal rows that are written out
 def draw(result: Embeddings, *, checkpoint: Opened) -> None:
     """Show what is wrong with the rows of the embedding, with tables to take away."""
     health = result.health
-    st.subheader("Vocabulary health", anchor=False)
     if all(finding.status == "ok" for finding in health.findings):
         st.success(literal(words.no_problem(result)), icon=":material/check_circle:")
     else:

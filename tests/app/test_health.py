@@ -1,4 +1,4 @@
-"""The page's part on the vocabulary's health, with the real engine."""
+"""The tab on the vocabulary's health, with the real engine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Open = Callable[..., AppTest]
 
 
 def test_counts_thresholds_and_tokens_of_the_demo(open_app: Open) -> None:
-    app = open_app("embeddings", checkpoint="demo-bert")
+    app = open_app("embeddings", checkpoint="demo-bert", tab="Health")
     assert not app.exception
     shown = metrics(app)
     assert [shown[name] for name in ("NaN or infinity", "Zero rows", "Equal rows")] == ["none"] * 3
@@ -31,7 +31,7 @@ def test_counts_thresholds_and_tokens_of_the_demo(open_app: Open) -> None:
 
 
 def test_what_is_never_produced_has_its_own_table(open_app: Open) -> None:
-    app = open_app("embeddings", checkpoint="demo-bert")
+    app = open_app("embeddings", checkpoint="demo-bert", tab="Health")
     (found,) = (each for each in app.expander if each.label.startswith("Tokens never produced"))
     assert found.label == "Tokens never produced: 21"
     assert "##!" in found.dataframe[0].value["token"].tolist()
