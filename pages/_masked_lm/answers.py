@@ -19,6 +19,7 @@ from pages._ui import parts, session, table_files
 
 DRAWN = 6  # masks with bars of their own
 BARS = 30
+FEW, HEIGHT = 10, 350  # bars that are drawn in this many pixels
 JOINT_COLUMNS = {
     name: st.column_config.NumberColumn(label, format=form, help=words.JOINT[name])
     for name, label, form in (
@@ -81,6 +82,7 @@ def _mask(checkpoint: Opened, sentence: Sentence, mask: Mask, *, several: bool) 
         ),
         alt=f"Most likely tokens for the {number}, as bars; the table below lists the same",
         key=f"bars {mask.position}",
+        height=HEIGHT if len(mask.predictions) <= FEW else None,
     )
     first = mask.predictions.iloc[0]
     with st.expander(f"Table: {literal(first['token'])} first, {percent_text(first['probability'])}"):

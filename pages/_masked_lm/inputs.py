@@ -94,12 +94,14 @@ def tokenized(text: str, *, of: Opened | None = None) -> tuple[Piece, ...]:
 
 def choose(sentence: Sentence) -> PredictRequest:
     """Draw the fields beside the editor."""
-    fields, below = st.container(horizontal=True, vertical_alignment="bottom"), st.container()
+    fields, below = inputs.controls()
     with fields:
         targets = options.ask(
             PredictRequest, "targets", type="search", live=True, placeholder="france, england, new york"
         )
-        with st.popover("Options", icon=":material/tune:"):
+        with inputs.examples_place():
+            inputs.offer(sentence.examples, on_take=_take_example)
+        with inputs.folded_options():
             k = options.ask(PredictRequest, "k")
             order = options.ask(PredictRequest, "order")
             device, dtype = inputs.placement(below)
@@ -120,6 +122,10 @@ def choose_view() -> str:
     return st.segmented_control(
         "Show", VIEWS, default=VIEWS[0], required=True, key="view", bind="query-params", label_visibility="collapsed"
     )
+
+
+def _take_example() -> None:
+    replace(st.session_state[TEXT])
 
 
 def _clicked(checkpoint: Opened, edit: Edit | None, text: str, pieces: tuple[Piece, ...]) -> tuple[int, ...] | None:

@@ -66,12 +66,13 @@ def draw(checkpoint: Opened, request: PlausibilityRequest) -> Plausibility | Non
 
 def draw_causal(checkpoint: Opened) -> None:
     """Draw the whole page for a causal model, which has no masks to fill."""
-    st.info(words.CAUSAL, icon=":material/info:")
-    text = inputs.text(checkpoint, slug="masked_lm")
-    more, below = st.popover("Options", icon=":material/tune:"), st.container()
-    with more:
-        k = options.ask(PlausibilityRequest, "k")
-        device, dtype = inputs.placement(below)
+    st.caption(f":material/info: {words.CAUSAL}")
+    line, below = inputs.controls()
+    with line:
+        text = inputs.text(checkpoint, slug="masked_lm")
+        with inputs.folded_options():
+            k = options.ask(PlausibilityRequest, "k")
+            device, dtype = inputs.placement(below)
     request = options.make(PlausibilityRequest, text=text, k=k, device=device, dtype=dtype)
     if draw(checkpoint, request) is not None:
         parts.elsewhere(checkpoint, request)

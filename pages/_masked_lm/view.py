@@ -23,7 +23,7 @@ KEY = "masked editor"
 
 
 def draw_editor(sentence: Sentence, prediction: Prediction | None, plausibility: Plausibility | None) -> None:
-    """Draw the text with its tokens, and the examples below.
+    """Draw the text with its tokens.
 
     Args:
         prediction: Its answer, written on the masks; None while there is none.
@@ -40,7 +40,6 @@ def draw_editor(sentence: Sentence, prediction: Prediction | None, plausibility:
         pending=prediction is None and bool(sentence.masks),
         on_edit=masked_inputs.report,
     )
-    inputs.offer(sentence.examples, on_take=_take_example)
 
 
 def chips(sentence: Sentence, prediction: Prediction | None, plausibility: Plausibility | None) -> list[Chip]:
@@ -148,10 +147,6 @@ def _hint(sentence: Sentence) -> str:
         return "Click a token to mask it, or type the mask token."
     masks = "1 mask" if count == 1 else f"{count} masks"
     return f"{masks} in {tokens} tokens. Click any other token to mask it as well."
-
-
-def _take_example() -> None:
-    masked_inputs.replace(st.session_state[masked_inputs.TEXT])
 
 
 def _free(fingerprint: str) -> None:

@@ -37,7 +37,7 @@ def text(
             label, examples[0], key="text", bind="query-params", height=68, label_visibility="collapsed"
         )
         remember(value, examples)
-        with st.popover("Examples", icon=":material/lightbulb:"):
+        with examples_place():
             if mask and masks:
                 st.button(f"Insert {literal(mask)}", icon=":material/add:", on_click=_insert, args=(mask,))
             offer(examples)
@@ -120,6 +120,11 @@ def controls() -> tuple[DeltaGenerator, DeltaGenerator]:
     with st.container(gap="xxsmall"):
         line = st.container(key="controls", horizontal=True, vertical_alignment="bottom", gap="small")
         return line, st.container()
+
+
+def examples_place() -> DeltaGenerator:
+    """Where examples are offered; closed at first."""
+    return st.popover("Examples", icon=":material/lightbulb:")
 
 
 def folded_options() -> DeltaGenerator:

@@ -71,8 +71,20 @@ def count(label: str, number: int | None, *, explanation: str = "") -> None:
     st.metric(label, count_text(number) if number >= 100_000 else exact, help=f"{exact}. {explanation}")
 
 
-def chart(figure: go.Figure, *, alt: str, key: str | None = None, file: str | None = None) -> None:
-    """Draw a figure that is only looked at, and offer it as PNG and SVG, by default named after its title."""
+def chart(
+    figure: go.Figure, *, alt: str, key: str | None = None, file: str | None = None, height: int | None = None
+) -> None:
+    """Draw a figure that is only looked at, and offer it as PNG and SVG, by default named after its title.
+
+    Args:
+        figure: With a title.
+        alt: What it shows, in words.
+        key: Its name, where two of a page have one title.
+        file: What the files are named after.
+        height: In pixels; None: what the figure wants.
+    """
+    if height:
+        figure.update_layout(height=height)
     st.plotly_chart(_opaque(figure), theme=None, key=key, config=CHART, alt=alt)
     figure_files.offer(figure, key=key, file=file)
 

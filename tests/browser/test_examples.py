@@ -24,7 +24,9 @@ def test_a_mask_an_example_and_a_text_are_taken_and_their_link_opens_the_same_vi
     expect(page.get_by_role("heading", name="All masks together")).to_be_visible()
 
     example = DEMOS["demo-bert"].examples[1]
+    page.get_by_role("button", name="Examples").click()
     page.get_by_role("radio", name=example).click()
+    page.keyboard.press("Escape")
     expect(page.get_by_label("Text", exact=True)).to_have_value(example)
     expect(page).to_have_url(re.compile(re.escape(quote(example.split()[-1].rstrip(".")))))
     expect(metric(page, "Masks")).to_have_text("1")
