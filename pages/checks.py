@@ -34,7 +34,7 @@ if not_read := words.reading(checks):
 with st.container(key="picture"):
     check_cards.draw_all(checks)
 
-magnitudes, evidence, export = parts.tabs("Magnitudes", "Evidence", "Export")
+magnitudes, evidence, export = parts.in_tabs("Magnitudes", "Evidence", "Export")
 if magnitudes.open:
     with magnitudes:
         check_cards.draw_norms(checks, name=checkpoint.name)

@@ -69,7 +69,7 @@ with side:
         embedding_tables.neighbors(near, waits=bool(asked), busy=missing is not None, checkpoint=checkpoint)
     embedding_tables.chosen(points, embedding_map.chosen(checkpoint, points), checkpoint=checkpoint)
 
-special, norms, found_health = parts.tabs("Special tokens", "Norms", "Health")
+special, norms, found_health = parts.in_tabs("Special tokens", "Norms", "Health")
 if special.open:
     with special:
         embedding_tables.special(result)

@@ -13,37 +13,41 @@ from inspector.text import literal
 from pages._heads import answers as head_answers
 from pages._heads import asking as head_asking
 from pages._heads import sections as head_sections
-from pages._ui import parts, session
+from pages._ui import inputs, parts, session
 
 checkpoint = session.opened()
 parts.heading("heads", checkpoint)
 
 overview: Overview = session.run(OverviewRequest())
-head = head_asking.choose(overview)
+line, below = inputs.controls()
+with line:
+    head = head_asking.choose(overview)
+    request = head_asking.ask(checkpoint, head, below)
 if head:
     st.markdown(f"**{HEADS[head][0]}**: {literal(HEADS[head][1])}")
-request = head_asking.ask(checkpoint, head)
-answer: HeadAnswer | None = session.ask(request)
-if answer is not None:
-    parts.warnings(answer.warnings)
-    with st.container(horizontal=True):
-        st.metric("Class", answer.architecture)
-        st.metric("Device", answer.device)
-        st.metric("Dtype", answer.dtype)
-        st.metric(
-            "Forward pass", f"{answer.milliseconds:.1f} ms", help="One pass through the model, which is already loaded."
-        )
-        st.metric("Tokens", " + ".join(str(len(tokens)) for tokens in answer.tokens[:4]))
-    head_answers.draw(checkpoint, request, answer)
-    with st.expander(f"Output: {answer.output_class}", expanded=True):
-        parts.table(words.fields(answer), alt="Fields of the output with their shapes and axes")
-if head:
-    st.caption(literal(words.absent(overview.heads)))
+answer_place, side = parts.main_row()
+with answer_place:
+    answer: HeadAnswer | None = session.ask(request)
+    if answer is not None:
+        parts.warnings(answer.warnings)
+        head_answers.draw(checkpoint, request, answer)
+with side:
+    if answer is not None:
+        head_answers.say_how(answer)
+    if head:
+        st.caption(literal(words.absent(overview.heads)))
 
-asked = [
-    request if answer else None,
-    head_sections.pretraining(checkpoint, overview, request),
-    head_sections.tokenization(checkpoint, request),
-]
-if any(asked):
-    parts.elsewhere(checkpoint, *filter(None, asked))
+asked = [request] if answer else []
+names = ["Tokenization"]
+if overview.heads["masked_lm"] == "present":
+    names.insert(0, "Pre-training objective")
+for name, place in zip(
+    names, parts.in_tabs(*names, opened_by=dict.fromkeys(head_sections.PRETRAINING, names[0])), strict=True
+):
+    if place.open:
+        with place:
+            draw = head_sections.pretraining if name == "Pre-training objective" else head_sections.tokenization
+            if more := draw(checkpoint, overview, request):
+                asked.append(more)
+if asked:
+    parts.elsewhere(checkpoint, *asked)

@@ -34,7 +34,7 @@ with cell_place:
     layer, position = lens_cells.choose(lens)
     lens_climb.draw_cell(lens, layer=layer, position=position)
 ladder = lens_inputs.ladder(request, layer=layer, position=position)
-ranks, geometry, early, texts, why = parts.tabs(
+ranks, geometry, early, texts, why = parts.in_tabs(
     "Ranks by step", "Geometry", "Early answer", "Two texts", "Why",
     opened_by={"second": "Two texts", "other": "Two texts"},
 )  # fmt: skip

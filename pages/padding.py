@@ -40,7 +40,7 @@ with vector_place:
 
 history = embedding_map.padding_history(checkpoint)
 tabs = ("Why", "Experiments", *(["Growth"] if history is not None else []), "Averages")
-places = dict(zip(tabs, parts.tabs(*tabs), strict=True))
+places = dict(zip(tabs, parts.in_tabs(*tabs), strict=True))
 for name, place in places.items():
     if not place.open:
         continue

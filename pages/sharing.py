@@ -44,7 +44,7 @@ with side:
         st.markdown(f"**{REUSED}**")
         parts.table(reused_modules(sharing), alt="Reused modules")
 
-why, change, modules, names = parts.tabs(
+why, change, modules, names = parts.in_tabs(
     "Why", "What if", "Parameters by module", "Names", opened_by={"change": "What if", "find": "Names"}
 )
 if why.open:

@@ -28,6 +28,7 @@ from inspector.results.checkpoint import Opened
 from inspector.text import literal, percent_text, plural
 from pages._ui import parts, session, table_files
 
+FEW, HEIGHT = 10, 350  # bars that are drawn in this many pixels
 COLORS = ("blue", "green", "orange", "violet", "red", "yellow", "primary")
 
 
@@ -43,6 +44,18 @@ class Answered:
 def draw(checkpoint: Opened, request: HeadsRequest, answer: HeadAnswer) -> None:
     """Draw one head's answer."""
     _DRAWN[type(answer.result)](Answered(checkpoint, request, answer), answer.result)
+
+
+def say_how(answer: HeadAnswer) -> None:
+    """Say what ran, where, and what it returned."""
+    with st.container(horizontal=True):
+        st.metric("Class", answer.architecture)
+        st.metric("Tokens", " + ".join(str(len(tokens)) for tokens in answer.tokens[:4]))
+        st.metric(
+            "Forward pass", f"{answer.milliseconds:.1f} ms", help="One pass through the model, which is already loaded."
+        )
+    st.caption(f"{answer.device}, {answer.dtype}. It returned {answer.output_class}:")
+    parts.table(words.fields(answer), alt="Fields of the output with their shapes and axes")
 
 
 def _next_sentence(_: Answered, result: NextSentence) -> None:
@@ -165,20 +178,18 @@ def _choices(asked: Answered, result: Choices) -> None:
 
 
 def _next_tokens(asked: Answered, result: NextTokens) -> None:
-    left, right = st.columns(2, gap="large")
-    with left:
-        parts.chart(
-            topk_bars(result.next.head(30), title=f"Next token, by {asked.checkpoint.name}", theme=session.theme()),
-            alt="Most likely next tokens as bars; the table below lists the same",
-            key="next",
-        )
-    with right:
-        st.markdown(literal(words.continued(result)))
-        grown = asked.request.text + result.continuation
-        st.code(grown, language=None, wrap_lines=True)
+    st.markdown(literal(words.continued(result)))
+    st.code(asked.request.text + result.continuation, language=None, wrap_lines=True)
+    parts.chart(
+        topk_bars(result.next.head(30), title=f"Next token, by {asked.checkpoint.name}", theme=session.theme()),
+        alt="Most likely next tokens as bars; the table below lists the same",
+        key="next",
+        height=HEIGHT if len(result.next) <= FEW else None,
+    )
     if len(result.steps):
-        parts.table(result.steps, alt="The continuation step by step")
-        st.caption(words.STEPS)
+        with st.expander("The continuation step by step"):
+            parts.table(result.steps, alt="The continuation step by step")
+            st.caption(words.STEPS)
     with st.expander(f"Table: the {plural(len(result.next), 'most likely next token')}"):
         parts.table(result.next, alt="Most likely next tokens")
         table_files.offer(result.next, name=f"{asked.checkpoint.name}-next")

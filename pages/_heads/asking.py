@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from inspector.analyses.heads.request import HeadsRequest
 from inspector.analyses.heads.result import default_head
@@ -43,30 +44,32 @@ def choose(overview: Overview) -> str | None:
     first = default_head(overview.architecture or "", overview.heads)
     if len(present) == 1:
         return first
-    chosen = st.segmented_control("Head", present, default=first, required=True, key="head", bind="query-params")
-    return chosen if chosen in present else first
+    place = present.index(first) if first in present else 0
+    return st.selectbox("Head", present, place, key="head", bind="query-params", width=160)
 
 
-def ask(checkpoint: Opened, head: str | None) -> HeadsRequest:
-    """Ask for what a head reads; without a text the page ends here."""
+def ask(checkpoint: Opened, head: str | None, below: DeltaGenerator) -> HeadsRequest:
+    """Ask for what a head reads; without a text the page ends here.
+
+    Args:
+        checkpoint: Its examples are offered.
+        head: That reads it.
+        below: A place below the fields, as `inputs.controls` gave it.
+    """
     examples = FIRST.get(head or "", ())
     if head == "next_sentence" and checkpoint.reference in DEMOS:
         examples = GLOSSES
-    line, below = inputs.controls()
-    with line:
-        text = inputs.text(
-            checkpoint, slug="heads", masks=head == "masked_lm", examples=examples, label=LABELS.get(head or "", "Text")
+    text = inputs.text(
+        checkpoint, slug="heads", masks=head == "masked_lm", examples=examples, label=LABELS.get(head or "", "Text")
+    )
+    chosen = {}
+    if head in PAIRS:
+        chosen["pair"] = options.ask(HeadsRequest, "pair", label=PAIRS[head], default=SECOND.get(head, ""), height=96)
+    if head == "multiple_choice":
+        chosen["choices"] = options.ask(
+            HeadsRequest, "choices", label="Endings, one per line", default=ENDINGS, height=110
         )
-        chosen = {}
-        if head in PAIRS:
-            chosen["pair"] = options.ask(
-                HeadsRequest, "pair", label=PAIRS[head], default=SECOND.get(head, ""), height=96
-            )
-        if head == "multiple_choice":
-            chosen["choices"] = options.ask(
-                HeadsRequest, "choices", label="Endings, one per line", default=ENDINGS, height=110
-            )
-        with inputs.folded_options():
-            chosen |= {name: options.ask(HeadsRequest, name) for name in OPTIONS.get(head or "", ())}
-            device, dtype = inputs.placement(below)
+    with inputs.folded_options():
+        chosen |= {name: options.ask(HeadsRequest, name) for name in OPTIONS.get(head or "", ())}
+        device, dtype = inputs.placement(below)
     return options.make(HeadsRequest, text=text, head=head, device=device, dtype=dtype, **chosen)

@@ -1,4 +1,4 @@
-"""Sections of the Task heads page below the head's answer: pre-training and tokenization."""
+"""Tabs of the Task heads page below the head's answer: pre-training and tokenization."""
 
 from __future__ import annotations
 
@@ -21,14 +21,12 @@ from pages._ui import options, parts, session, table_files
 KINDS = {"first": "blue", "second": "green", "special": "violet", "padding": "gray", "unknown": "red"}
 FATES = {MASKED: "orange", REPLACED: "red", KEPT: "green"}
 MOST_BADGES = 300
+PRETRAINING = ("share", "follows")  # options of the objective, by name in the address
 OTHER_TEXTS = ("A short one.",)
 
 
 def pretraining(checkpoint: Opened, overview: Overview, heads: HeadsRequest) -> PretrainRequest | None:
-    """The objective on the texts that the head reads; gives what was asked."""
-    if overview.heads["masked_lm"] != "present":
-        return None
-    st.subheader("The pre-training objective", anchor=False)
+    """The objective on the texts that a masked-LM head reads; gives what was asked."""
     given = {}
     with st.container(horizontal=True, vertical_alignment="bottom"):
         given["share"] = options.ask(PretrainRequest, "share", label="Share of tokens chosen", width=180)
@@ -65,7 +63,7 @@ def pretraining(checkpoint: Opened, overview: Overview, heads: HeadsRequest) -> 
     parts.table(
         result.tokens,
         alt="Every position: id before, id after, label and loss",
-        height=min(37 * (len(result.tokens) + 1), 560),
+        height=min(37 * (len(result.tokens) + 1), 400),
     )
     table_files.offer(result.tokens, name=f"{checkpoint.name}-labels-table")
     with st.expander("Masked and ignored tokens"):
@@ -86,9 +84,8 @@ def _masked(rows: pd.DataFrame) -> str:
     return " ".join(pieces)
 
 
-def tokenization(checkpoint: Opened, heads: HeadsRequest) -> TokenizeRequest | None:
+def tokenization(checkpoint: Opened, _: Overview, heads: HeadsRequest) -> TokenizeRequest | None:
     """What the texts become; gives what was asked."""
-    st.subheader("Tokenization", anchor=False)
     more = options.ask(
         TokenizeRequest, "texts", label="More texts for the batch, one per line", default=OTHER_TEXTS, height=80
     )

@@ -168,7 +168,7 @@ def frame_height(figure: go.Figure) -> int | Literal["content"]:
     return SCREENFUL if figure.to_dict()["layout"]["height"] > SCREENFUL else "content"
 
 
-def tabs(*labels: str, opened_by: Mapping[str, str] | None = None) -> Sequence[TabContainer]:
+def in_tabs(*labels: str, opened_by: Mapping[str, str] | None = None) -> Sequence[TabContainer]:
     """Offer what else a page knows; of a tab that is closed nothing is asked or drawn, which the caller sees to.
 
     Args:

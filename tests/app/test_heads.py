@@ -78,11 +78,11 @@ def test_the_continuation_stands_step_by_step(open_app: Open) -> None:
     assert app.code[0].value.startswith("family Rosaceae is a genus")
     bars = json.loads(app.get("plotly_chart")[0].proto.spec)["data"][0]
     assert len(bars["hovertext"]) == 4
-    assert "The pre-training objective" not in [each.value for each in app.subheader]
+    assert [each.label for each in app.tabs] == ["Tokenization"]
 
 
 def test_the_batch_is_padded_to_the_longest(open_app: Open) -> None:
-    app = open_app("heads", text=TEXT, pair=PAIR, texts="one.\n☃ two three")
+    app = open_app("heads", text=TEXT, pair=PAIR, texts="one.\n☃ two three", tab="Tokenization")
     batch = table(app, "padding")
     assert [len(ids) for ids in batch["ids"]] == (batch["tokens"] + batch["padding"]).tolist()
     assert batch["unknown"].tolist() == [0, 0, 1]
@@ -98,7 +98,7 @@ def test_an_empty_second_sentence_is_one_sentence_and_the_rest_stays(open_app: O
     assert [each.value for each in app.error] == [
         "There is no second text\\: this head reads a sentence\\, and a second one that may follow it\\."
     ]
-    assert "Tokenization" in [each.value for each in app.subheader]
+    assert "Masked-LM loss" in metrics(app)
     assert "Next-sentence loss" not in metrics(app)
 
 

@@ -28,7 +28,7 @@ SLUGS = tuple(dict.fromkeys(analysis.slug for analysis in CATALOG.values()))
 LEAST_POINTS = 7  # that letters of a saved figure have on paper to be read
 PAPER_POINTS = 17 / 2.54 * 72  # width of a page's text, of which a figure takes all
 FIGURES = {
-    ("classes", "demo-bert"), ("embeddings", "demo-bert"), ("heads", "demo-gpt2"),
+    ("classes", "demo-bert"), ("heads", "demo-gpt2"),
     ("lens", "demo-bert"), ("masked_lm", "demo-bert"), ("padding", "demo-bert"),
     ("sharing", "demo-bert"), ("training", "demo-gpt2"),
 }  # fmt: skip
@@ -153,6 +153,11 @@ def test_sharing_explains_the_tie_with_its_own_numbers(open_app: Open) -> None:
     rows, columns = load_file(DEMOS["demo-gpt2"].folder / "model.safetensors")["transformer.wte.weight"].shape
     assert f"{rows:,} × {columns:,}" in said(app)
     assert f"{rows * columns:,} are second names" in said(app)
+
+
+def test_the_norms_are_drawn_in_their_tab(open_app: Open) -> None:
+    assert "demo-bert" in titles(open_app("embeddings", tab="Norms"))
+    assert not titles(open_app("embeddings"))
 
 
 def test_embeddings_explain_the_padding_row_by_its_norm(open_app: Open) -> None:

@@ -22,6 +22,7 @@ def test_an_edited_second_sentence_changes_the_answer_and_the_link(page: Page, s
     after = metric(page, "It follows").inner_text()
     page.reload()
     expect(metric(page, "It follows")).to_have_text(after)
-    page.get_by_role("radio", name="masked_lm").click()
+    page.get_by_role("combobox", name="Head").click()
+    page.get_by_role("option", name="masked_lm").click()
     expect(metric(page, "Class")).to_have_text("BertForMaskedLM")
     expect(page.get_by_test_id("stException")).to_have_count(0)
