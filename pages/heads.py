@@ -38,16 +38,19 @@ with side:
         st.caption(literal(words.absent(overview.heads)))
 
 asked = [request] if answer else []
-names = ["Tokenization"]
-if overview.heads["masked_lm"] == "present":
-    names.insert(0, "Pre-training objective")
-for name, place in zip(
-    names, parts.in_tabs(*names, opened_by=dict.fromkeys(head_sections.PRETRAINING, names[0])), strict=True
-):
-    if place.open:
-        with place:
-            draw = head_sections.pretraining if name == "Pre-training objective" else head_sections.tokenization
-            if more := draw(checkpoint, overview, request):
-                asked.append(more)
+trained = overview.heads["masked_lm"] == "present"
+names = ("Output", *(["Pre-training objective"] if trained else []), "Tokenization")
+places = parts.in_tabs(*names, opened_by={"share": "Pre-training objective", "texts": "Tokenization"})
+for name, place in zip(names, places, strict=True):
+    if not place.open:
+        continue
+    with place:
+        match name:
+            case "Output":
+                head_answers.draw_output(answer)
+            case "Tokenization":
+                asked += head_sections.tokenization(checkpoint, request)
+            case _:
+                asked += head_sections.pretraining(checkpoint, overview, request)
 if asked:
     parts.elsewhere(checkpoint, *asked)

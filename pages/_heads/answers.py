@@ -47,14 +47,22 @@ def draw(checkpoint: Opened, request: HeadsRequest, answer: HeadAnswer) -> None:
 
 
 def say_how(answer: HeadAnswer) -> None:
-    """Say what ran, where, and what it returned."""
+    """Say what ran, and where."""
     with st.container(horizontal=True):
         st.metric("Class", answer.architecture)
         st.metric("Tokens", " + ".join(str(len(tokens)) for tokens in answer.tokens[:4]))
         st.metric(
             "Forward pass", f"{answer.milliseconds:.1f} ms", help="One pass through the model, which is already loaded."
         )
-    st.caption(f"{answer.device}, {answer.dtype}. It returned {answer.output_class}:")
+    st.caption(f"{answer.device}, {answer.dtype}")
+
+
+def draw_output(answer: HeadAnswer | None) -> None:
+    """List what the model's class returned."""
+    if answer is None:
+        st.info("There is no output: see the message above.", icon=":material/info:")
+        return
+    st.markdown(f"**{literal(answer.output_class)}**")
     parts.table(words.fields(answer), alt="Fields of the output with their shapes and axes")
 
 

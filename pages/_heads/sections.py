@@ -21,11 +21,10 @@ from pages._ui import options, parts, session, table_files
 KINDS = {"first": "blue", "second": "green", "special": "violet", "padding": "gray", "unknown": "red"}
 FATES = {MASKED: "orange", REPLACED: "red", KEPT: "green"}
 MOST_BADGES = 300
-PRETRAINING = ("share", "follows")  # options of the objective, by name in the address
 OTHER_TEXTS = ("A short one.",)
 
 
-def pretraining(checkpoint: Opened, overview: Overview, heads: HeadsRequest) -> PretrainRequest | None:
+def pretraining(checkpoint: Opened, overview: Overview, heads: HeadsRequest) -> list[PretrainRequest]:
     """The objective on the texts that a masked-LM head reads; gives what was asked."""
     given = {}
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -47,7 +46,7 @@ def pretraining(checkpoint: Opened, overview: Overview, heads: HeadsRequest) -> 
     )
     result: Pretraining | None = session.ask(request)
     if result is None:
-        return None
+        return []
     parts.warnings(result.warnings)
     with st.container(horizontal=True):
         st.metric("Masked-LM loss", f"{result.masked_lm_loss:.4f}", help=MASKED_LM_LOSS)
@@ -68,7 +67,7 @@ def pretraining(checkpoint: Opened, overview: Overview, heads: HeadsRequest) -> 
     table_files.offer(result.tokens, name=f"{checkpoint.name}-labels-table")
     with st.expander("Masked and ignored tokens"):
         st.markdown(literal(MASKING))
-    return request
+    return [request]
 
 
 def _masked(rows: pd.DataFrame) -> str:
@@ -84,7 +83,7 @@ def _masked(rows: pd.DataFrame) -> str:
     return " ".join(pieces)
 
 
-def tokenization(checkpoint: Opened, _: Overview, heads: HeadsRequest) -> TokenizeRequest | None:
+def tokenization(checkpoint: Opened, heads: HeadsRequest) -> list[TokenizeRequest]:
     """What the texts become; gives what was asked."""
     more = options.ask(
         TokenizeRequest, "texts", label="More texts for the batch, one per line", default=OTHER_TEXTS, height=80
@@ -92,7 +91,7 @@ def tokenization(checkpoint: Opened, _: Overview, heads: HeadsRequest) -> Tokeni
     request = options.make(TokenizeRequest, texts=(heads.text, *more), pair=heads.pair)
     result: Tokenization | None = session.ask(request)
     if result is None:
-        return None
+        return []
     parts.warnings(result.warnings)
     rows = result.tokens
     first = pd.DataFrame(rows[rows["sequence"] == 0])
@@ -106,12 +105,12 @@ def tokenization(checkpoint: Opened, _: Overview, heads: HeadsRequest) -> Tokeni
         parts.count("Longest text", result.longest, explanation=words.longest(result))
     st.markdown(_badges(pd.DataFrame(first[first["attention"] == 1])))
     st.caption(literal(words.special(result)))
-    parts.table(first, height=380, alt="Every token of the input with id, position and masks")
+    parts.table(first, height=220, alt="Every token of the input with id, position and masks")
     st.markdown(f"**{words.batch(result)}**")
     parts.table(result.batch, alt="Every sequence of the batch with its masks")
     st.caption(literal(words.padding(result)))
     table_files.offer(rows, name=f"{checkpoint.name}-tokens")
-    return request
+    return [request]
 
 
 def _badges(rows: pd.DataFrame) -> str:

@@ -144,6 +144,7 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
             "The labels, with -100 where there is nothing to predict, and each part of the loss.",
             "heads",
             BERT,
+            {"tab": "Pre-training objective"},
         ),
         Question(
             "Which parameters does AdamW decay, and how does the learning rate change?",

@@ -52,7 +52,7 @@ def test_the_next_sentence_is_the_models_own_and_the_file_lacks_other_heads(open
 
 
 def test_the_labels_table_and_losses_are_those_of_the_objective(open_app: Open, outputs) -> None:
-    app = open_app("heads", text=TEXT, pair=PAIR, share="0.6", seed="5", follows="false")
+    app = open_app("heads", text=TEXT, pair=PAIR, share="0.6", seed="5", follows="false", tab="Pre-training objective")
     rows = table(app, "label")
     labels = torch.tensor([rows["label"].tolist()])
     changed = torch.tensor([rows["after_id"].tolist()])
@@ -78,7 +78,7 @@ def test_the_continuation_stands_step_by_step(open_app: Open) -> None:
     assert app.code[0].value.startswith("family Rosaceae is a genus")
     bars = json.loads(app.get("plotly_chart")[0].proto.spec)["data"][0]
     assert len(bars["hovertext"]) == 4
-    assert [each.label for each in app.tabs] == ["Tokenization"]
+    assert [each.label for each in app.tabs] == ["Output", "Tokenization"]
 
 
 def test_the_batch_is_padded_to_the_longest(open_app: Open) -> None:
@@ -93,7 +93,7 @@ def test_the_batch_is_padded_to_the_longest(open_app: Open) -> None:
 
 
 def test_an_empty_second_sentence_is_one_sentence_and_the_rest_stays(open_app: Open) -> None:
-    app = open_app("heads", text=TEXT)
+    app = open_app("heads", text=TEXT, tab="Pre-training objective")
     app.text_area(key="pair").set_value("").run()
     assert [each.value for each in app.error] == [
         "There is no second text\\: this head reads a sentence\\, and a second one that may follow it\\."
@@ -103,7 +103,7 @@ def test_an_empty_second_sentence_is_one_sentence_and_the_rest_stays(open_app: O
 
 
 def test_too_long_a_text_is_one_sentence_for_each_that_would_run_it(open_app: Open) -> None:
-    app = open_app("heads", checkpoint="demo-gpt2", text="dog " * 300)
+    app = open_app("heads", checkpoint="demo-gpt2", text="dog " * 300, tab="Tokenization")
     assert len(app.error) == 1
     assert "takes at most 128\\: shorten it" in app.error[0].value
     assert any("the model cannot read it" in each.value for each in app.warning)
