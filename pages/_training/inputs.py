@@ -7,20 +7,21 @@ import streamlit as st
 from inspector.analyses.training.request import TrainingRequest
 from inspector.analyses.training.result import TrainingPlan
 from inspector.text import literal
-from pages._ui import options
+from pages._ui import inputs, options
 
 MOST_ROWS = 50
 
 
 def choose() -> TrainingRequest:
     """Ask for the numbers; without numbers that fit together the page ends here."""
-    with st.container(horizontal=True):
+    line, _ = inputs.controls()
+    with line:
         rate = options.ask(TrainingRequest, "learning_rate", format="%g")
         numbers = {name: options.ask(TrainingRequest, name) for name in ("warmup_steps", "steps")}
         decay = options.ask(TrainingRequest, "weight_decay", format="%g")
-    with st.expander("Options", icon=":material/tune:"), st.container(horizontal=True):
-        cycles = options.ask(TrainingRequest, "cycles")
-        power = options.ask(TrainingRequest, "power", format="%g")
+        with inputs.folded_options():
+            cycles = options.ask(TrainingRequest, "cycles")
+            power = options.ask(TrainingRequest, "power", format="%g")
     return options.make(TrainingRequest, learning_rate=rate, weight_decay=decay, cycles=cycles, power=power, **numbers)
 
 

@@ -29,6 +29,7 @@ def test_the_counts_are_those_of_the_file(open_app: Open) -> None:
     assert metrics(app)["Not decayed"] == f"{KEPT:,}"
     assert f"{TOTAL - KEPT:,} parameters in" in said(app)
     assert f"{KEPT:,} in" in said(app)
+    app = open_app("training", tab="Groups")
     reasons = table(app, "reason")
     assert sum(reasons["parameters"].tolist()) == TOTAL
     every = next(each.value for each in app.dataframe if "in_file" in each.value.columns)
@@ -41,9 +42,10 @@ def test_the_link_holds_the_numbers_and_the_terminal_line_repeats_them(open_app:
     assert rates["update"].tolist() == [0, 2, 4]
     assert rates["linear"].tolist() == ["0", "0.001", "0.000333333"]
     line = app.code[-1].value
+    steps = {"learning_rate": "0.001", "warmup_steps": "2", "steps": "5"}
+    assert any("num_training_steps=5" in each.value for each in open_app("training", tab="Python", **steps).code)
     assert "training demo-bert --learning-rate=0.001 --warmup-steps=2 --steps=5" in line
     assert "--weight-decay=0.5" in line
-    assert any("num_training_steps=5" in each.value for each in app.code)
     figure = json.loads(app.get("plotly_chart")[0].proto.spec)
     assert [line["name"] for line in figure["data"]] == [
         "constant", "constant with warmup", "linear", "cosine", "cosine with restarts",
