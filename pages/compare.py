@@ -9,10 +9,10 @@ import streamlit as st
 from inspector.analyses.compare import words
 from inspector.analyses.compare.figures import change_bars, change_heatmap, changed_outside
 from inspector.analyses.compare.request import CompareRequest
-from inspector.analyses.compare.result import STATUSES, Comparison
+from inspector.analyses.compare.result import Comparison
 from inspector.text import literal
 from pages._compare import inputs, tables
-from pages._ui import finding, options, parts, session, table_files
+from pages._ui import options, parts, session, table_files
 from pages._ui.words import paragraphs, source
 
 OUTSIDE = 15  # bars
@@ -22,7 +22,11 @@ checkpoint = session.opened()
 parts.heading("compare", checkpoint)
 
 second = inputs.choose(checkpoint)
-values = options.ask(CompareRequest, "values", segmented=True)
+with st.container(key="controls", horizontal=True, vertical_alignment="bottom"):
+    measure = st.segmented_control(
+        "Color by", MEASURES, default=MEASURES[0], required=True, key="heat", bind="query-params"
+    )
+    values = options.ask(CompareRequest, "values", label="Values read", segmented=True)
 request = options.make(CompareRequest, other=second.opened.fingerprint, values=values)
 first = st.empty()
 if values != "none":
@@ -35,68 +39,53 @@ first.empty()
 names = (result.name, result.other_name)
 both = " and ".join(names)
 parts.warnings(result.warnings)
-with st.container(border=True):
+picture, side = parts.main_row()
+with picture:
+    if reason := words.no_layers(result.layers):
+        st.info(reason, icon=":material/info:")
+    else:
+        heatmap = change_heatmap(
+            result.layers, names=both, values=result.values, measure=measure or MEASURES[0], theme=session.theme()
+        )
+        with st.container(height=parts.frame_height(heatmap), border=False):
+            parts.chart(
+                heatmap,
+                alt="Change by layer and kind of tensor; the downloads below have the same numbers",
+                key="layers",
+            )
+        table_files.offer(result.layers, name=f"{result.name}-{result.other_name}-layers", label="Layers")
+with side:
+    st.markdown(tables.counts(result))
     for sentence in result.summary:
         st.markdown(literal(sentence))
-st.markdown(tables.counts(result))
 
-st.subheader("Layers", anchor=False)
-if reason := words.no_layers(result.layers):
-    st.info(reason, icon=":material/info:")
-else:
-    measure = st.segmented_control(
-        "Color by", MEASURES, default=MEASURES[0], required=True, key="heat", bind="query-params"
-    )
-    parts.chart(
-        change_heatmap(
-            result.layers, names=both, values=result.values, measure=measure or MEASURES[0], theme=session.theme()
-        ),
-        alt="Change by layer and kind of tensor; the downloads below have the same numbers",
-        key="layers",
-    )
-    table_files.offer(result.layers, name=f"{result.name}-{result.other_name}-layers", label="Layers")
-rest = changed_outside(result.tensors, most=OUTSIDE)
-if len(rest):
-    parts.chart(
-        change_bars(rest, names=both, theme=session.theme()),
-        alt="Relative change of tensors outside the layers; the table below lists them",
-        key="outside",
-    )
+tensors, ties, tokens, outside, sentence = parts.in_tabs(
+    "Tensors", "Ties", "Tokens", "Outside the layers", "Same sentence",
+    opened_by={"find": "Tensors", "status": "Tensors"},
+)  # fmt: skip
+if tensors.open:
+    with tensors:
+        tables.draw_tensors(result)
+if ties.open:
+    with ties:
+        tables.draw_ties(result)
+if tokens.open:
+    with tokens:
+        tables.draw_tokens(result)
+if outside.open:
+    with outside:
+        rest = changed_outside(result.tensors, most=OUTSIDE)
+        if len(rest):
+            parts.chart(
+                change_bars(rest, names=both, theme=session.theme()),
+                alt="Relative change of tensors outside the layers; the tab Tensors lists them",
+                key="outside",
+            )
+        else:
+            st.info("No tensor outside the layers has changed.", icon=":material/info:")
+if sentence.open:
+    with sentence:
+        inputs.side_by_side(checkpoint, second)
 with st.expander("What the numbers mean"):
     st.markdown(paragraphs(words.MEASURED))
-
-st.subheader("Tensors", anchor=False)
-with st.container(horizontal=True, vertical_alignment="bottom"):
-    find = finding.field("Find tensors by name, status, layer or dtype", placeholder="such as layer 3 or LayerNorm")
-    statuses = st.multiselect("Status", STATUSES, key="status", bind="query-params", placeholder="all")
-finding.listed(
-    tables.shown_tensors(result.tensors, find=find, statuses=statuses),
-    "tensor",
-    of=f"{len(result.tensors):,}, most changed first.",
-    name=f"{result.name}-{result.other_name}-tensors",
-    alt="Every tensor of both with its status and distance",
-    precise=True,
-)
-
-st.subheader("Ties", anchor=False)
-if result.ties_compared:
-    st.markdown(literal(words.describe_ties(result.ties_changed, names)))
-else:
-    st.info("Ties could not be compared: see the warning above.", icon=":material/info:")
-if result.ties_changed:
-    parts.table(tables.tie_rows(result), alt="Names that are tied in only one of the two")
-
-st.subheader("Tokens that moved most", anchor=False)
-match = result.vocabulary
-if match is None:
-    st.info("Tokens could not be compared: see the warning above.", icon=":material/info:")
-else:
-    matched, *_ = words.describe_rows(match, names, result.tokens_moved)  # the rest is in the summary above
-    st.markdown(literal(matched))
-    if len(result.tokens_moved):
-        parts.table(result.tokens_moved, precise=True, height=360, alt="Tokens whose embedding moved furthest")
-        table_files.offer(result.tokens, name=f"{result.name}-{result.other_name}-tokens", label="Every matched row")
-
-st.subheader("One sentence in both models", anchor=False)
-inputs.side_by_side(checkpoint, second)
 parts.elsewhere(checkpoint, replace(request, other=source(second.opened)))

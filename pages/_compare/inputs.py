@@ -37,8 +37,11 @@ class Second:
 
 def choose(checkpoint: Opened) -> Second:
     """Ask for the second checkpoint; without one the page ends here, and says what it is for."""
-    picker = st.container()
-    _offer_upload()
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        picker = st.container()
+        _offer_upload()
+    arrivals.open_all("second", _show)
+    uploading.show_refusal("second")
     names = beside.references(checkpoint)
     state = st.session_state
     if "second arrived" in state:
@@ -57,12 +60,10 @@ def choose(checkpoint: Opened) -> Second:
 
 
 def _offer_upload() -> None:
-    with st.expander("Upload the second checkpoint", icon=":material/upload_file:"):
+    with st.popover("Upload the second checkpoint", icon=":material/upload_file:"):
         way = st.segmented_control("From", ["Files", "Folder"], default="Files", required=True, key="second way")
         uploading.draw("second", "Folder" if way == "Folder" else "Files")
         uploading.explain()
-    arrivals.open_all("second", _show)
-    uploading.show_refusal("second")
 
 
 def _show(opened: Opened) -> None:

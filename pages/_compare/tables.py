@@ -8,10 +8,10 @@ import pandas as pd
 import streamlit as st
 
 from inspector.analyses.compare import words
-from inspector.analyses.compare.result import Comparison
+from inspector.analyses.compare.result import STATUSES, Comparison
 from inspector.names import find_rows
 from inspector.text import bytes_text, literal, shape_text
-from pages._ui import parts
+from pages._ui import finding, parts, table_files
 
 STATUS = {
     "changed": "orange",
@@ -28,7 +28,7 @@ STATUS = {
 
 def draw_early(headers: Comparison) -> None:
     """Draw what headers decide, while the numbers of both are being read."""
-    st.subheader("Header comparison", anchor=False)
+    st.caption("What the headers decide, while the numbers of both are being read:")
     for sentence in headers.summary:
         st.markdown(literal(sentence))
     tensors = headers.tensors
@@ -46,6 +46,46 @@ def counts(result: Comparison) -> str:
     return " ".join(
         f":{STATUS[status]}-badge[{literal(f'{number:,} {status}')}]" for status, number in result.counts.items()
     )
+
+
+def draw_tensors(result: Comparison) -> None:
+    """List the tensors of both."""
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        find = finding.field("Find tensors by name, status, layer or dtype", placeholder="such as layer 3 or LayerNorm")
+        statuses = st.multiselect("Status", STATUSES, key="status", bind="query-params", placeholder="all")
+    finding.listed(
+        shown_tensors(result.tensors, find=find, statuses=statuses),
+        "tensor",
+        of=f"{len(result.tensors):,}, most changed first.",
+        name=f"{result.name}-{result.other_name}-tensors",
+        alt="Every tensor of both with its status and distance",
+        precise=True,
+    )
+
+
+def draw_ties(result: Comparison) -> None:
+    """Say which names are tied in one of the two alone."""
+    if result.ties_compared:
+        st.markdown(literal(words.describe_ties(result.ties_changed, (result.name, result.other_name))))
+    else:
+        st.info("Ties could not be compared: see the warning above.", icon=":material/info:")
+    if result.ties_changed:
+        parts.table(tie_rows(result), alt="Names that are tied in only one of the two")
+
+
+def draw_tokens(result: Comparison) -> None:
+    """List the tokens whose embeddings moved furthest."""
+    match = result.vocabulary
+    if match is None:
+        st.info("Tokens could not be compared: see the warning above.", icon=":material/info:")
+        return
+    matched, *_ = words.describe_rows(  # the rest is in the summary above
+        match, (result.name, result.other_name), result.tokens_moved
+    )
+    st.markdown(literal(matched))
+    if len(result.tokens_moved):
+        parts.table(result.tokens_moved, precise=True, height=360, alt="Tokens whose embedding moved furthest")
+        table_files.offer(result.tokens, name=f"{result.name}-{result.other_name}-tokens", label="Every matched row")
 
 
 def shown_tensors(tensors: pd.DataFrame, *, find: str, statuses: Sequence[str]) -> pd.DataFrame:

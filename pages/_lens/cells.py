@@ -14,8 +14,6 @@ from pages._ui import parts
 
 Cell = tuple[int, int]  # layer, position
 FIRST = "heatmap"  # key of the figure that outlines the cell
-HIGHEST = 480  # pixels: a higher figure scrolls inside
-FITS = 700  # pixels: a figure up to here is drawn as high as that
 
 
 def start(lens: Lens, mask: str | None) -> None:
@@ -77,17 +75,12 @@ def outlined(cell: Cell, *, view: tuple[object, ...]) -> Cell:
 
 def draw(figure: go.Figure, *, key: str, alt: str) -> None:
     """Draw a heat map whose cells can be clicked; a large one scrolls inside."""
-    layout = figure.to_dict()["layout"]
-    width, height = layout.get("width"), layout["height"]
+    width = figure.to_dict()["layout"].get("width")
     name = key.replace(" ", "_")
     if width:  # wider than the page: the frame scrolls, and the chart keeps its width
         inside = f".st-key-{name}_frame div:has(> [data-testid=stPlotlyChart])"
         st.html(f"<style>{inside} {{min-width: {width}px}}.st-key-{name}_frame {{overflow: auto}}</style>")
-    if not width and HIGHEST < height <= FITS:
-        figure.update_layout(height=HIGHEST)
-        height = HIGHEST
-    scrolled = height > HIGHEST or width
-    with st.container(key=f"{name}_frame", border=False, height=min(height + 70, HIGHEST) if scrolled else "content"):
+    with st.container(key=f"{name}_frame", border=False, height=parts.frame_height(figure)):
         parts.clickable(figure, key=key, alt=alt, on_click=partial(_take, key), width=width)
 
 

@@ -19,7 +19,8 @@ from pages._ui.words import command
 
 # Plotly's own buttons: nothing that sends data away. The images stand below the chart.
 CHART = {"displaylogo": False, "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"]}
-SCREENFUL = 540  # pixels that a page's picture may take
+SCREENFUL = 490  # pixels that a page's picture may take
+SQUEEZED = 720  # pixels: up to here a figure is drawn in a screenful
 TAB = "tab"  # which one is open, in the address
 VERDICTS = {
     "tied": "green",
@@ -164,8 +165,14 @@ def main_row() -> list[DeltaGenerator]:
 
 
 def frame_height(figure: go.Figure) -> int | Literal["content"]:
-    """How high the place of a figure is: one that is higher than a screen scrolls inside it."""
-    return SCREENFUL if figure.to_dict()["layout"]["height"] > SCREENFUL else "content"
+    """How high the place of a page's picture is.
+
+    A figure that is a little higher than a screen is drawn as high as that; one that is higher still scrolls inside.
+    """
+    height = figure.to_dict()["layout"]["height"]
+    if SCREENFUL < height <= SQUEEZED:
+        figure.update_layout(height=SCREENFUL)
+    return SCREENFUL if height > SQUEEZED else "content"
 
 
 def in_tabs(*labels: str, opened_by: Mapping[str, str] | None = None) -> Sequence[TabContainer]:

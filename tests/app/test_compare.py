@@ -79,7 +79,7 @@ def test_what_headers_decide_is_there_while_numbers_are_read(
     monkeypatch.setattr(session, "run", lambda *_, **__: st.stop())
     app = open_app("compare", other=narrow)
     assert not app.exception
-    assert "Header comparison" in [each.value for each in app.subheader]
+    assert "What the headers decide" in said(app)
     shown = table(app, "other_shape")
     tensors = load_file(BERT / "model.safetensors")
     reshaped = {name for name, tensor in tensors.items() if {160, 640} & set(tensor.shape)}
@@ -122,7 +122,7 @@ def test_a_checkpoint_with_itself_is_said_to_be_that(open_app: Open) -> None:
     assert "is compared with itself" in said(app)
     assert set(table(app, "status")["status"]) == {"equal"}
     assert {text for row in heat(app)["data"][0]["text"] for text in row} == {"="}
-    assert "No matched row differs." in said(app)
+    assert "No matched row differs." in said(open_app("compare", other="demo-bert", tab="Tokens"))
 
 
 def test_what_changed_is_measured_and_linked_on(open_app: Open, tuned: str) -> None:
@@ -137,10 +137,11 @@ def test_what_changed_is_measured_and_linked_on(open_app: Open, tuned: str) -> N
     text = drawn["data"][0]["text"]
     assert text[kind.index("output.dense.weight")][layer.index("layer 2")] == "10%"
     assert sum(cell != "=" for row in text for cell in row) == 1
-    moved = table(app, "token")
+    moved = table(open_app("compare", other=tuned, tab="Tokens"), "token")
     assert moved["token_id"].tolist() == [MOVED]
     assert moved["distance"].tolist() == [pytest.approx(160**0.5, rel=1e-5)]
     assert app.code[-1].value.startswith("python -m inspector compare demo-bert upload:")
+    app = open_app("compare", other=tuned, tab="Same sentence")
     button(app, "Masked LM: predictions of both for a mask").click().run()
     assert not app.exception
     assert app.title[0].value == "Masked LM"
@@ -160,7 +161,7 @@ def test_two_families_meet_in_their_tokens_alone(open_app: Open) -> None:
     app = open_app("compare", other="demo-gpt2")
     assert "no layer names in common" in app.info[0].value
     assert "160 and 128 numbers cannot be compared" in said(app)
-    ties = table(app, "tied in")
+    ties = table(open_app("compare", other="demo-gpt2", tab="Ties"), "tied in")
     assert ties["tied in"].tolist() == ["demo-bert", "demo-bert", "demo-gpt2"]
     assert app.code[-1].value == "python -m inspector compare demo-bert demo-gpt2"
 

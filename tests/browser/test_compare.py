@@ -30,6 +30,7 @@ def a_second_checkpoint_is_chosen_and_linked_on_and_the_way_back_leads_to_both(p
     expect_calm(page)
     page.reload()
     expect(page.get_by_text("128 and 160 numbers cannot be compared")).to_be_visible()
+    page.get_by_role("tab", name="Same sentence").click()
     page.get_by_role("button", name="Logit lens: the layers of both, read as tokens").click()
     expect_page(page, "lens", "demo-gpt2")
     expect(page).to_have_url(re.compile("other=demo-bert"))
