@@ -52,9 +52,18 @@ else:
         alt=f"{words.MEASURES[quantity]} over training steps; the table below lists the numbers",
         key="lines",
     )
-st.markdown(words.READS[quantity])
-frame = frame.drop(columns="place", errors="ignore")
-parts.table(frame, alt="The numbers of the figure", height=360 if len(frame) > 10 else None)
-table_files.offer(frame, name=f"{run.name}-{quantity}")
-inputs.open_one(run)
+numbers, why, one = parts.in_tabs(
+    "Table", "What it shows", "Open a snapshot", opened_by={"snapshot": "Open a snapshot"}
+)
+if numbers.open:
+    with numbers:
+        frame = frame.drop(columns="place", errors="ignore")
+        parts.table(frame, alt="The numbers of the figure", height=360 if len(frame) > 10 else None)
+        table_files.offer(frame, name=f"{run.name}-{quantity}")
+if why.open:
+    with why:
+        st.markdown(words.READS[quantity])
+if one.open:
+    with one:
+        inputs.open_one(run)
 inputs.elsewhere(run, choice)

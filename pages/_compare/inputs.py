@@ -60,7 +60,7 @@ def choose(checkpoint: Opened) -> Second:
 
 
 def _offer_upload() -> None:
-    with st.popover("Upload the second checkpoint", icon=":material/upload_file:"):
+    with st.expander("Upload the second checkpoint", icon=":material/upload_file:", width=280):
         way = st.segmented_control("From", ["Files", "Folder"], default="Files", required=True, key="second way")
         uploading.draw("second", "Folder" if way == "Folder" else "Files")
         uploading.explain()

@@ -45,11 +45,11 @@ class Choice:
 
 def ask(run: Run) -> Choice:
     """Ask which quantity, and of what."""
-    title = st.segmented_control(
-        "Quantity", list(QUANTITIES), default="Padding", required=True, key="quantity", bind="query-params"
-    )
-    quantity = QUANTITIES[title or "Padding"]
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with st.container(key="controls", horizontal=True, vertical_alignment="bottom"):
+        title = st.segmented_control(
+            "Quantity", list(QUANTITIES), default="Padding", required=True, key="quantity", bind="query-params"
+        )
+        quantity = QUANTITIES[title or "Padding"]
         given, against = {}, {}
         if quantity in ("drift", "neighbours"):
             given["tokens"] = options.ask(VitalsRequest, "tokens", placeholder="the first special tokens")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import streamlit as st
 
@@ -60,7 +61,8 @@ def choose(checkpoint: Opened) -> Run:
         state["run"], state["run warnings"] = state["run arrived"]
     uploads = uploaded_runs(list_uploads(settings()))
     known = [*RUNS, *(f"{UPLOADS}:{name}" for name in uploads), *_beside(checkpoint)]
-    reference = st.selectbox(
+    line = st.container(horizontal=True, vertical_alignment="bottom")
+    reference = line.selectbox(
         "Run",
         known,
         key="run",
@@ -74,7 +76,9 @@ def choose(checkpoint: Opened) -> Run:
         args=("run",),
     )
     state.pop("run arrived", None)  # only now: a run that ends before loses what a program set
-    _offer_upload(expanded=reference is None)
+    _offer_upload(line if reference else st, expanded=reference is None)
+    if "run arrived" in state:
+        st.rerun()
     if reference is None:
         _teach()
         st.stop()
@@ -97,14 +101,13 @@ def _beside(checkpoint: Opened) -> list[str]:
     return [str(OnDisk(str(path.parent)))] if path and paths_are_open() else []
 
 
-def _offer_upload(*, expanded: bool) -> None:
-    with st.expander("Upload snapshots", icon=":material/upload_file:", expanded=expanded):
+def _offer_upload(place: Any, *, expanded: bool) -> None:
+    width = "stretch" if expanded else 230
+    with place.expander("Upload snapshots", icon=":material/upload_file:", expanded=expanded, width=width):
         st.caption(ARCHIVE)
         uploading.draw("snapshots", "Archive")
     arrivals.open_all("snapshots", _show)
     uploading.show_refusal("snapshots")
-    if "run arrived" in st.session_state:
-        st.rerun()
 
 
 def _show(opened: Opened) -> None:
