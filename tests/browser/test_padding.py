@@ -32,7 +32,9 @@ def ones_own_sentences_are_measured_and_stand_in_the_link(page: Page, other: Pag
     expect(page.locator(".js-plotly-plot").get_by_text("exactly 0")).to_have_count(2)
     text = "a cat.\na small animal with a short tail."
     fill(page, SENTENCES, text, key="Control+Enter")
+    page.get_by_role("tab", name="Averages").click()
     expect(page.get_by_text("2 sentences padded together")).to_be_visible()
+    page.get_by_role("tab", name="Why").click()
     expect(page).to_have_url(re.compile("text="))
     expect_calm(page)
     said = page.get_by_role("listitem").filter(has_text="Through the softmax").inner_text()
