@@ -59,6 +59,7 @@ def draw_tensors(result: Comparison) -> None:
         of=f"{len(result.tensors):,}, most changed first.",
         name=f"{result.name}-{result.other_name}-tensors",
         alt="Every tensor of both with its status and distance",
+        height=280,
         precise=True,
     )
 

@@ -83,7 +83,7 @@ def chosen(points: pd.DataFrame, ids: Sequence[int], *, checkpoint: Opened) -> N
 
 def special(result: Embeddings) -> None:
     """List special tokens with their norms, and say why padding is not zero."""
-    left, right = st.columns([2, 3], gap="large")
+    left, right = st.columns(2, gap="medium")
     with left:
         with st.container(horizontal=True):
             st.metric("Smallest norm", f"{result.norms.min:.3f}")
