@@ -50,7 +50,7 @@ for name, place in places.items():
                 padding_gradient.explain(row)
             case "Experiments":
                 padding_gradient.list_experiments(checkpoint, result, row)
-            case "Growth":
+            case "Growth" if history is not None:
                 parts.chart(history, alt="Norms of the padding row and of the median row, by training step")
             case _:
                 padding_averages.draw(checkpoint, result)

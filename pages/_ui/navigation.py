@@ -65,9 +65,9 @@ def link(slug: str, *, here: Any = None) -> None:
         here: The page that is shown: the first one has two addresses, and is marked at both.
     """
     title, symbol = _look(slug)
-    shown = here is not None and (here.url_path or _slugs()[0]) == slug
+    shown = here and (here.url_path or _slugs()[0]) == slug
     # A link to the first page by its bare address would be one to the page that is shown, whichever that is.
-    target = here if shown else st.Page(PROJECT / f"pages/{slug}.py", url_path=slug)
+    target: Any = here if shown else st.Page(PROJECT / f"pages/{slug}.py", url_path=slug)
     st.page_link(target, label=title, icon=f":material/{symbol}:", width="stretch")
 
 
