@@ -22,6 +22,7 @@ BESIDES = {
     "pyarrow": "pandas writes Parquet and keeps text with it",
     "safetensors": "transformers reads and writes weights with it",
     "authlib": "Streamlit signs in with it",
+    "uvicorn": "Streamlit's server is one",
     "websockets": "Streamlit's server talks with browsers through it",
     "s3fs": "fsspec opens s3:// with it",
 }
