@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import BrowserContext, BrowserType, expect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
+from websockets.typing import Origin
 
 from inspector.serving.trial import Server
 from tests.browser.looking import expect_page
@@ -99,7 +100,7 @@ def test_sessions_are_for_the_servers_own_pages(
 
 
 def test_a_message_that_is_too_long_is_not_read(server: Server) -> None:
-    with connect(server.url.replace("http", "ws") + "/_stcore/stream", origin=server.url) as line:
+    with connect(server.url.replace("http", "ws") + "/_stcore/stream", origin=Origin(server.url)) as line:
         line.send(b"x" * 2_000_001)
         with pytest.raises(ConnectionClosed) as closed:
             line.recv(timeout=60)

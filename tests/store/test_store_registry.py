@@ -265,10 +265,10 @@ def test_a_name_that_the_disk_refuses_is_one_sentence(settings, fingerprint, mon
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(registry, "write_atomically", full)
-    for change in (rename_checkpoint, pin_checkpoint):
-        what = {"name": "new"} if change is rename_checkpoint else {"pinned": True}
-        with pytest.raises(CheckpointError, match="The disk of the store is full"):
-            change(fingerprint, **what, settings=settings)
+    with pytest.raises(CheckpointError, match="The disk of the store is full"):
+        rename_checkpoint(fingerprint, "new", settings=settings)
+    with pytest.raises(CheckpointError, match="The disk of the store is full"):
+        pin_checkpoint(fingerprint, pinned=True, settings=settings)
     assert names_listed(settings) != ["new"]
 
 
