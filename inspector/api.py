@@ -78,6 +78,10 @@ class Answer:
         self.request = request
         self._name = name  # of the checkpoint
 
+    def replaced(self, **fields: Any) -> Answer:
+        """Return the same answer with other values of some fields."""
+        return Answer(dataclasses.replace(self.result, **fields), self._name, self.request)
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name == "result":  # a copy that is being made has none yet
             raise AttributeError(name)

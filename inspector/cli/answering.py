@@ -11,7 +11,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from inspector import __version__
-from inspector.api import Checkpoint
+from inspector.api import Answer, Checkpoint
 from inspector.catalog import CATALOG, request_of
 from inspector.cli.child import Task, do
 from inspector.demo import DEMOS
@@ -22,6 +22,7 @@ from inspector.results.plain import to_json
 from inspector.settings import settings
 from inspector.store.reference import CheckpointRef, find_reference
 from inspector.text import escaped, json_text
+from inspector.view.screen import Screen, received, screen_of, screen_of_values, sent
 
 REFUSED = 2  # exit status
 READS_ALL = ("auto", "all")  # `values` with which a question reads every number
@@ -63,31 +64,41 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Text = Annotated[str, typer.Option("--text", help="Text that the model reads.")]
 
 
-def answer(
-    verb: str,
-    checkpoint: str,
-    *,
-    as_json: bool,
-    then: Callable[[Any], Any] = lambda result: result,
-    beside: str | None = None,
-    **parameters: Any,
-) -> None:
+def answer(verb: str, checkpoint: str, *, as_json: bool, beside: str | None = None, **parameters: Any) -> None:
     """Open, run, print; a refusal is one sentence on stderr and exit status 2.
 
     Args:
         checkpoint: As it was typed.
-        as_json: One JSON object instead of tables.
-        then: What else is done with the result, in the child.
+        as_json: One JSON object instead of the view.
         beside: A checkpoint to compare with, as it was typed.
     """
-    show(ask(verb, checkpoint, then=then, beside=beside, **parameters), as_json=as_json)
+    taken = to_print(as_json=as_json)
+    print_answer(ask(verb, checkpoint, then=taken, beside=beside, **parameters), as_json=as_json)
+
+
+def to_print(*, as_json: bool) -> Callable[[Answer], dict[str, Any]]:
+    """What a child makes of an answer, for `print_answer`."""
+    return Answer.to_json if as_json else on_screen
+
+
+def print_answer(found: dict[str, Any], *, as_json: bool) -> None:
+    """Print what `to_print` made of an answer."""
+    show(found, as_json=as_json, screen=lambda plain: received(plain["screen"]))
+
+
+def on_screen(answer: Answer) -> dict[str, Any]:
+    """What a terminal shows of an answer, as plain JSON values; its warnings."""
+    view, plain = answer.view(), answer.to_json()
+    title = CATALOG[answer.request.verb].question
+    screen = screen_of(view) if view else screen_of_values(title, plain)
+    return {"screen": sent(screen), "warnings": plain.get("warnings", [])}
 
 
 def ask(
     verb: str,
     checkpoint: str,
     *,
-    then: Callable[[Any], Any] = lambda result: result,
+    then: Callable[[Answer], dict[str, Any]] = lambda answer: answer.to_json(),
     beside: str | None = None,
     **parameters: Any,
 ) -> dict[str, Any]:
@@ -102,14 +113,14 @@ def task_of(
     references: Sequence[CheckpointRef],
     parameters: Mapping[str, Any],
     *,
-    then: Callable[[Any], Any] = lambda result: result,
+    then: Callable[[Answer], dict[str, Any]] = lambda answer: answer.to_json(),
 ) -> Task:
     """What a child does to answer a question about a checkpoint, or about two."""
 
     def work(checkpoints: list[Checkpoint], _: Progress) -> dict[str, Any]:
         first, *others = checkpoints
         given = {**parameters, **({"other": others[0]} if others else {})}
-        return to_json(then(first.ask(verb, **given).result))
+        return then(first.ask(verb, **given))
 
     needs_model = CATALOG[verb].needs == "model"
     return Task(
@@ -135,19 +146,35 @@ def done(task: Task) -> Any:
         return do(task, settings(), tell=status.update)
 
 
-def show(result: Any, *, as_json: bool) -> None:
-    """Print a result: one JSON object, or tables; its warnings go to stderr."""
+def show(result: Any, *, as_json: bool, screen: Callable[[dict[str, Any]], Screen]) -> None:
+    """Print a result: one JSON object, or a screen; its warnings go to stderr.
+
+    Args:
+        result: Any with plain values.
+        as_json: One JSON object.
+        screen: Arranges the plain values for a terminal.
+    """
     plain = to_json(result)
     for warning in plain.get("warnings", []):
         sys.stderr.write(f"Warning: {escaped(warning)}\n")
     if as_json:
-        sys.stdout.write(json_text(plain) + "\n")
+        write_json(plain)
     else:
-        from rich.console import Console
+        write(screen(plain))
 
-        from inspector.render import write_table
 
-        write_table(plain, Console(highlight=False))
+def write_json(result: Any) -> None:
+    """Print a result as one JSON object on a line."""
+    sys.stdout.write(json_text(to_json(result)) + "\n")
+
+
+def write(screen: Screen) -> None:
+    """Print a screen on stdout, as wide as the terminal is."""
+    from rich.console import Console
+
+    from inspector.render.terminal import write_screen
+
+    write_screen(screen, Console(highlight=False))
 
 
 @contextmanager

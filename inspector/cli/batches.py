@@ -22,7 +22,7 @@ from inspector.cli.answering import REFUSED, task_of
 from inspector.cli.child import Child, InProcess, Task, preload, wait_for
 from inspector.demo import RUNS
 from inspector.errors import CheckpointError, InspectorError, RequestError
-from inspector.render import write_table
+from inspector.render.terminal import write_rows
 from inspector.results.checkpoint import Opened
 from inspector.settings import settings
 from inspector.store.names import ARCHIVE_SUFFIXES
@@ -39,6 +39,7 @@ from inspector.store.origins.snapshots import (
 from inspector.store.reference import CheckpointRef, find_reference
 from inspector.store.registry import list_checkpoints
 from inspector.text import escaped, json_text
+from inspector.view.screen import rows_of
 
 STATUSES = ("done", "refused", "failed")
 
@@ -246,7 +247,7 @@ def show_many(
         for name, line, found in zip(_short([line["checkpoint"] for line in lines]), lines, cells, strict=True)
     ]
     console = Console(highlight=False)
-    write_table({"checkpoints": rows}, console)
+    write_rows(rows_of("", rows), console)
     for line in lines:
         if line["status"] != "done":
             console.print(Text(escaped(f"{line['checkpoint']}: {line['error']}")))

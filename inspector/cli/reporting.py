@@ -15,6 +15,7 @@ from rich.console import Console
 
 from inspector.api import Checkpoint
 from inspector.batch.asking import Entry
+from inspector.catalog import PAGES
 from inspector.cli.answering import AsJson, Source, app, done, refusals, show
 from inspector.cli.batches import Kept, Listed, Sources, ask_many, leave, seek, show_many
 from inspector.cli.child import Task
@@ -33,6 +34,10 @@ from inspector.report.screenshots import check_pages, take_pictures
 from inspector.report.sections import BY_SLUG
 from inspector.store.origins.snapshots import Snapshot
 from inspector.store.reference import CheckpointRef, find_reference
+from inspector.text import bytes_text, plural
+from inspector.view.blocks import Bullets
+from inspector.view.screen import Screen, rows_of
+from inspector.view.view import Headline
 
 ENDS = (".html", ".zip", ".md")
 TEXT = "report.md"
@@ -87,7 +92,7 @@ def report(
             file.drop()
     if problem := summary["without_pictures"]:
         sys.stderr.write(f"Warning: {problem}\n")
-    show(summary, as_json=as_json)
+    show(summary, as_json=as_json, screen=_wrote)
 
 
 def _task(
@@ -251,6 +256,18 @@ def _summary(made: Report, output: Path) -> dict[str, Any]:
     }
 
 
+def _wrote(summary: dict[str, Any]) -> Screen:
+    """What was written, in a sentence, and what the checkpoint could not have."""
+    parts = [
+        plural(len(summary["sections"]), "section"),
+        plural(summary["figures"], "figure"),
+        plural(summary["tables"], "table"),
+        bytes_text(summary["nbytes"]),
+    ]
+    absent = tuple(f"{PAGES[each['section']].title}: {each['reason']}" for each in summary["absent"])
+    return Screen(Headline(f"Wrote {summary['file']}: {', '.join(parts)}."), (Bullets(absent),) if absent else ())
+
+
 @app.command()
 def screenshot(
     checkpoint: Source,
@@ -270,4 +287,18 @@ def screenshot(
         reference = find_reference(checkpoint)
         with Console(stderr=True).status("Starting") as status:
             taken = take_pictures(reference, output, pages=chosen, theme=theme, width=width, tell=status.update)
-    show({"folder": str(output), "theme": theme, "pages": taken}, as_json=as_json)
+    show({"folder": str(output), "theme": theme, "pages": taken}, as_json=as_json, screen=_taken)
+
+
+def _taken(plain: dict[str, Any]) -> Screen:
+    """Which pictures were taken."""
+    pages = plain["pages"]
+    rows = [
+        {"page": page["page"], "file": page["file"], "pixels": f"{page['width']} × {page['height']}"}
+        | {"nbytes": page["nbytes"], "cut": page["cut"]}
+        for page in pages
+    ]
+    total = bytes_text(sum(page["nbytes"] for page in pages))
+    return Screen(
+        Headline(f"Wrote {plural(len(pages), 'picture')} to {plain['folder']}, {total}."), (rows_of("", rows),)
+    )

@@ -7,7 +7,7 @@ import socket
 import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -17,6 +17,9 @@ from inspector.program import app_script, lacks
 from inspector.settings import settings
 from inspector.store.keeping.quota import account
 from inspector.store.reference import find_reference
+from inspector.text import bytes_text
+from inspector.view.screen import ROWS, Screen, rows_of
+from inspector.view.view import Headline
 
 FIRST_PORT, LAST_PORT = 8501, 65_535
 FIRST_FREE = 1_024  # that any user may listen on
@@ -99,9 +102,25 @@ def missing() -> Iterator[str]:
         yield "Workers are not sandboxed on this system: open only checkpoints that you trust."
 
 
+def _screen(plain: dict[str, Any]) -> Screen:
+    """What the store holds, and what is left."""
+    used, quota = plain["used_nbytes"], plain["quota_nbytes"]
+    kinds = [{"holds": kind["name"], **{name: kind[name] for name in ("entries", "nbytes", "can_go")}}
+             for kind in plain["kinds"]]  # fmt: skip
+    uploads = [
+        {name: upload[name] for name in ("name", "nbytes", "last_used", "pinned", "in_use")}
+        for upload in plain["uploads"]
+    ]
+    return Screen(
+        Headline(f"The store holds {bytes_text(used)} of {bytes_text(quota)}: {bytes_text(quota - used)} are left."),
+        (rows_of("Kinds", kinds), *([rows_of("Uploads", uploads[:ROWS], len(uploads))] if uploads else [])),
+        f"When it is full, {plain['evict']} are removed first. --json prints every fingerprint.",
+    )
+
+
 @app.command()
 def store(as_json: AsJson = False) -> None:
     """Show what is in the store and how much space is left."""
     with refusals():
         found = account(settings())
-    show(found, as_json=as_json)
+    show(found, as_json=as_json, screen=_screen)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 from collections.abc import Callable, Iterable
 from importlib import import_module
@@ -13,8 +12,9 @@ from typing import Annotated, Any, get_args, get_origin
 
 import typer
 
+from inspector.api import Answer
 from inspector.catalog import Analysis, request_of
-from inspector.cli.answering import AsJson, Source, app, ask, refusals, show
+from inspector.cli.answering import AsJson, Source, app, ask, print_answer, refusals, to_print
 from inspector.cli.output import Output, writing
 from inspector.errors import RequestError
 from inspector.request import Option, Request, defaults, flag_of, from_text, kinds_of, options, plain_kind, switch_of
@@ -36,8 +36,7 @@ def register(analyses: Iterable[Analysis]) -> None:
 def command_module(analysis: Analysis) -> ModuleType | None:
     """What a room adds to its verb; None: nothing.
 
-    It may hold `COMMAND`, the whole verb as a function; or `SAVED`, the field of the result that
-    -o writes; and `in_short(result)`, what a terminal shows of it.
+    It may hold `COMMAND`, the whole verb as a function; or `SAVED`, the field of the result that -o writes.
     """
     name = f"{analysis.room}.command"
     return import_module(name) if find_spec(name) else None
@@ -94,7 +93,6 @@ def _help(known: Option, *, repeated: bool) -> str:
 def _command(analysis: Analysis, own: ModuleType | None) -> Callable[..., None]:
     request = request_of(analysis.verb)
     saved: str | None = getattr(own, "SAVED", None)
-    in_short: Callable[[Any], Any] = getattr(own, "in_short", lambda result: result)
 
     def command(**given: Any) -> None:
         checkpoint, as_json = given.pop("checkpoint"), given.pop("as_json")
@@ -103,13 +101,11 @@ def _command(analysis: Analysis, own: ModuleType | None) -> Callable[..., None]:
             _refuse_name(output)
             parameters = gathered(request, given)
             with writing(output) as file:
-                shown = ask(
-                    analysis.verb,
-                    checkpoint,
-                    then=lambda result: _written(result, saved, file, in_short, as_json=as_json),
-                    **parameters,
+                taken = to_print(as_json=as_json)
+                found = ask(
+                    analysis.verb, checkpoint, then=lambda answer: taken(_written(answer, saved, file)), **parameters
                 )
-        show(shown, as_json=as_json)
+        print_answer(found, as_json=as_json)
 
     command.__signature__ = _signature(request, saved=saved)  # pyright: ignore[reportFunctionMemberAccess]
     command.__annotations__ = {
@@ -140,12 +136,11 @@ def _refuse_name(output: Path | None) -> None:
         raise RequestError(f"{output.name} must end in .csv or .parquet: rename it.")
 
 
-def _written(
-    result: Any, saved: str | None, output: Output | None, in_short: Callable[[Any], Any], *, as_json: bool
-) -> Any:
-    if output is not None and saved:
-        from inspector.render import write_frame
+def _written(answer: Answer, saved: str | None, output: Output | None) -> Answer:
+    """Write the table that -o asks for, and say where it is."""
+    if output is None or not saved:
+        return answer
+    from inspector.render.files import write_frame
 
-        write_frame(getattr(result, saved), output.path, output.file("wb"))
-        result = dataclasses.replace(result, file=str(output.path))
-    return result if as_json else in_short(result)
+    write_frame(getattr(answer.result, saved), output.path, output.file("wb"))
+    return answer.replaced(file=str(output.path))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -11,6 +11,10 @@ from inspector.serving.engine.local import LocalEngine
 from inspector.serving.engine.ray.cluster import deploy, withdraw
 from inspector.serving.engine.report import confinement_of, server_limits
 from inspector.settings import settings
+from inspector.text import plural
+from inspector.view.blocks import Bullets
+from inspector.view.screen import Screen, rows_of, screen_of_values
+from inspector.view.view import Headline
 
 
 @app.command()
@@ -22,7 +26,34 @@ def limits(as_json: AsJson = False) -> None:
             found = server_limits(settings(), confinement_of(engine, wait=True))
         finally:
             engine.close()
-    show(found, as_json=as_json)
+    show(found, as_json=as_json, screen=_limits)
+
+
+def _limits(plain: dict[str, Any]) -> Screen:
+    """The limits in their units, and what the sandbox enforces."""
+    limits = [
+        {"limit": each["name"], "value": f"{each['value']:,g} {each['unit']}"}
+        | {"setting": each["setting"], "enforced by": each["enforced_by"]}
+        for each in plain["limits"]
+    ]
+    enforced = sum(each["enforced"] for each in plain["restrictions"])
+    restrictions = [
+        {"restriction": each["name"], "enforced": each["enforced"], "meaning": each["meaning"]}
+        for each in plain["restrictions"]
+    ]
+    whole = enforced == len(restrictions) > 0
+    return Screen(
+        Headline(
+            f"{plural(len(limits), 'limit')} in force; the sandbox enforces {enforced} of "
+            f"{plural(len(restrictions), 'restriction')} (INSPECTOR_CONFINEMENT is {plain['confinement']}).",
+            "ok" if whole else "warning",
+        ),
+        (
+            rows_of("Limits", limits),
+            *([rows_of("Worker sandbox", restrictions)] if restrictions else []),
+            *([Bullets(tuple(plain["missing"]))] if plain["missing"] else []),
+        ),
+    )
 
 
 @app.command()
@@ -36,4 +67,9 @@ def cluster(
     """
     with refusals():
         found = withdraw() if stop else deploy(settings())
-    show({"stopped": True} if found is None else found, as_json=as_json)
+    title = "The inspector is no longer on the cluster." if stop else "The inspector runs on the cluster."
+    show(
+        {"stopped": True} if found is None else found,
+        as_json=as_json,
+        screen=lambda plain: screen_of_values(title, {} if stop else plain),
+    )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from inspector.names import NAME, fold_rows
+from inspector.text import percent_text
 
 if TYPE_CHECKING:  # half a second of every verb
     import pandas as pd
@@ -80,6 +81,11 @@ class Bars:
     labels: tuple[str, ...]
     values: tuple[float, ...]  # lengths, from 0 on
     texts: tuple[str, ...]  # the same as people read them
+
+
+def share_bars(labels: Iterable[str], shares: Sequence[float]) -> Bars:
+    """Bars of shares of 0..1."""
+    return Bars(tuple(labels), tuple(shares), tuple(map(percent_text, shares)))
 
 
 @dataclass(frozen=True, slots=True)

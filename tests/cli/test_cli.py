@@ -236,7 +236,8 @@ def test_predict(answer):
 
 def test_embeddings_name_their_tensor(answer, call):
     assert answer("embeddings", "demo-gpt2")["tensor"] == "transformer.wte.weight"
-    assert "Tensor: bert.embeddings.word_embeddings.weight" in call("embeddings", "demo-bert")[1].splitlines()
+    shown = call("embeddings", "demo-bert")[1]
+    assert "Matrix bert.embeddings.word_embeddings.weight, 5,120 × 160" in " ".join(shown.split())
 
 
 def test_sharing_is_readable_in_80_columns(call):
@@ -244,7 +245,8 @@ def test_sharing_is_readable_in_80_columns(call):
     lines = shown.splitlines()
     assert len(lines) < 40
     assert all(len(line) <= 80 for line in lines)
-    assert "Unique: 2,134,722 parameters, 8.5 MB, counting every number once" in lines
+    assert lines[0] == "✓ Input and output embeddings are tied: one tensor of 5,120 × 160 under 2 names."
+    assert "cls.predictions.decoder.weight ─────────┴─ A: 5,120 × 160, 3.3 MB, tied" in lines
     assert any("cls.predictions.decoder.weight" in line for line in lines)
     text = " ".join(shown.split())
     assert "One block of memory under 2 names: config.json and the class declare it, and the file stores" in text
@@ -281,7 +283,7 @@ def test_plausibility_of_a_causal_model(answer, call):
     _, shown, _ = call("plausibility", "demo-gpt2", "--text", text)
     assert "has no context and is not judged" in " ".join(shown.split())
     assert all(len(line) <= 80 for line in shown.splitlines())
-    assert all(f"│ {row['token']} " in shown for row in judged)
+    assert all(f"\n{row['token']} " in shown for row in judged)
 
 
 def test_contrast(answer, tmp_path):

@@ -99,11 +99,11 @@ def test_refusals_are_one_sentence_and_status_2(call, arguments, sentence, as_js
 @pytest.mark.parametrize(
     ("verb", "shown"),
     [
-        ("overview", "masked_lm"),
+        ("overview", "Masked LM"),
         ("sharing", "tied"),
         ("classes", "BertForPreTrainingOutput"),
         ("embeddings", "[PAD]"),
-        ("project", "Kept neighbours: 0."),
+        ("project", "of the 15 true neighbors kept"),
         ("padding", "They agree"),
     ],
 )

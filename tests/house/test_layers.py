@@ -33,16 +33,16 @@ ALLOWED = {
     "sandbox": GROUND | {"store"},
     "plotting": {"errors", "results", "text", "names"},
     "view": GROUND | {"plotting"},  # for type checkers alone
-    "render": GROUND,
+    "render": GROUND | {"view"},
     "browser": {"errors"},
     "batch": GROUND | {"store"},
     "report": GROUND | {"store", "plotting", "browser", "view"},
-    "cli": GROUND | {"store", "sandbox", "render", "report", "batch", "api"},
+    "cli": GROUND | {"store", "sandbox", "render", "report", "batch", "api", "view"},
     "api": GROUND | {"store", "models", "plotting", "report", "questions", "view"},
     "questions": {"request", "placing", "results", "api"},  # for type checkers alone
     "__main__": {"cli"},
     "__init__": {"api", "errors"},  # for type checkers alone
-    "serving": GROUND | {"store", "sandbox", "batch", "cli"},
+    "serving": GROUND | {"store", "sandbox", "batch", "cli", "view"},
     "pages": GROUND | {"store", "sandbox", "plotting", "report", "batch", "serving"},
     "app": GROUND | {"store", "sandbox", "pages", "serving"},
 }
@@ -52,11 +52,11 @@ FURNITURE = {
     "request": GROUND,
     "result": GROUND,
     "words": GROUND,
-    "frames": GROUND | {"store"},
+    "frames": GROUND | {"store", "view"},
     "figures": GROUND | {"plotting"},
     "component": GROUND | {"plotting"},
     "view": GROUND | {"plotting", "report", "view"},
-    "command": GROUND | {"store", "render", "batch", "cli"},
+    "command": GROUND | {"store", "batch", "cli", "view"},
     "compute": GROUND | {"store", "models"},
 }
 # What others may import of a room; what it computes they ask for through the catalog.

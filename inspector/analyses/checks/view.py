@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import pandas as pd
-
 from inspector.analyses.checks import words, words_magnitudes
-from inspector.analyses.checks.frames import PATTERN, SUBJECT, as_frame, norm_frame
 from inspector.analyses.checks.request import CheckRequest
 from inspector.analyses.checks.result import Checks, Status
 from inspector.report.content import Section
@@ -38,9 +35,13 @@ def _problems(checks: Checks) -> Iterator[Block]:
     alarms = [check for check in checks.worst_first() if check.status != "ok"]
     if alarms:
         yield Bullets(tuple(f"{check.name} ({check.status}): {check.detail} {check.next_step}" for check in alarms))
+    if passed := words.passed(checks):
+        yield Sentence(passed)
 
 
 def _checks(checks: Checks) -> Iterator[Block]:
+    import pandas as pd  # half a second of the verb
+
     yield Table(
         "checks",
         "All checks, worst first",
@@ -52,6 +53,8 @@ def _checks(checks: Checks) -> Iterator[Block]:
 
 
 def _evidence(checks: Checks) -> Iterator[Block]:
+    from inspector.analyses.checks.frames import SUBJECT, as_frame
+
     ordered = checks.worst_first()
     evidence = as_frame(each for check in ordered for each in check.evidence)
     if len(evidence):
@@ -60,6 +63,8 @@ def _evidence(checks: Checks) -> Iterator[Block]:
 
 
 def _norms(checks: Checks) -> Iterator[Block]:
+    from inspector.analyses.checks.frames import PATTERN, norm_frame
+
     if checks.norms:
         yield Sentence(words_magnitudes.table(checks))
         yield Table("norms", words_magnitudes.HEADING, norm_frame(checks.norms), by=PATTERN)

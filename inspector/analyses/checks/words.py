@@ -37,6 +37,14 @@ def verdict(checks: Checks) -> tuple[str, str]:
     return "Sound", f"None of {asked} found anything wrong."
 
 
+def passed(checks: Checks) -> str:
+    """Which checks passed, and which could not be made; "" where none did."""
+    fine = [check.name for check in checks.checks if check.status == "ok" and check.checked]
+    left = [check.name for check in checks.checks if check.status == "ok" and not check.checked]
+    said = [f"{len(fine)} passed: {', '.join(fine)}."] if fine else []
+    return " ".join([*said, *([f"{len(left)} could not be made: {', '.join(left)}."] if left else [])])
+
+
 def reading(checks: Checks) -> str:
     """Which numbers were not read; "" where all were."""
     return READING.get(checks.values, "")

@@ -45,6 +45,14 @@ def headline(classes: ModelClasses) -> str:
     )
 
 
+def returns(classes: ModelClasses) -> dict[str, str]:
+    """What the model returns for the example, in a line."""
+    if classes.output is None:
+        return {}
+    fields = ", ".join(each.field for each in classes.output.fields if each.returned)
+    return {"Returns": f"{classes.output.class_name} with {fields}"}
+
+
 def remarks(module: ModuleRow) -> str:
     """What is unusual about a module; "" where nothing is."""
     found = [f"the same module as {module.same_as}"] if module.same_as else []

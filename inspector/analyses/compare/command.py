@@ -10,17 +10,14 @@ from typing import Annotated, Any
 import typer
 
 from inspector.analyses.compare.request import CompareRequest
-from inspector.analyses.compare.result import EQUAL, Comparison
+from inspector.analyses.compare.result import EQUAL
 from inspector.batch.asking import Entry
 from inspector.cli.answering import AsJson, answer, refusals, task_of
 from inspector.cli.batches import Kept, Listed, Sought, Sources, ask_many, leave, names_run, seek, show_many
 from inspector.cli.child import Task
 from inspector.cli.verbs import flagged
 from inspector.errors import CheckpointError, RequestError
-from inspector.results.plain import to_json
 from inspector.store.origins.snapshots import Snapshot
-
-CHANGED_SHOWN = 20  # tensors on a terminal, those that changed most
 
 
 def compare(
@@ -58,14 +55,7 @@ def compare(
             show_many(request.verb, lines, as_json=as_json, row=_row)
             leave(lines)
             return
-    answer(
-        request.verb,
-        given[0],
-        as_json=as_json,
-        beside=given[1],
-        then=(lambda result: result) if as_json else _in_short,
-        **request.parameters(),
-    )
+    answer(request.verb, given[0], as_json=as_json, beside=given[1], **request.parameters())
 
 
 def _pairable(sought: Sought) -> tuple[Snapshot | Entry, ...]:
@@ -121,28 +111,6 @@ def _row(result: dict[str, Any]) -> dict[str, Any]:
         "not equal": sum(status not in EQUAL for status in statuses),
         "ties changed": len(result["ties_changed"]),
         "relative change": result["overall"]["relative_change"],
-    }
-
-
-def _in_short(result: Comparison) -> dict[str, Any]:
-    """What fits a terminal; --json has every tensor, layer and token."""
-    unequal = result.tensors.loc[~result.tensors["status"].isin(EQUAL)]
-    ranked = unequal.sort_values("relative_change", ascending=False, kind="stable")
-    columns = ("name", "status", "relative_change", "max_abs")  # what 80 letters hold
-    plain = to_json(result)
-    return {
-        "name": result.name,
-        "other_name": result.other_name,
-        "summary": " ".join(result.summary),
-        "tensors": [
-            {column: plain["tensors"][place][column] for column in columns} for place in ranked.index[:CHANGED_SHOWN]
-        ],
-        "tensors_listed": f"{min(len(ranked), CHANGED_SHOWN)} of {len(ranked)} that are not equal",
-        "ties_changed": plain["ties_changed"],
-        "tokens_moved": [
-            {name: row[name] for name in ("token", "token_id", "distance", "cosine")} for row in plain["tokens_moved"]
-        ],
-        "warnings": plain.get("warnings", []),
     }
 
 

@@ -12,7 +12,7 @@ from inspector.report import provenance
 from inspector.report.content import Context, Section
 from inspector.request import Request
 from inspector.results.checkpoint import Opened
-from inspector.view.blocks import Block, Bullets, Figure, Sentence, Table
+from inspector.view.blocks import Bars, Block, Bullets, Figure, Sentence, Table, share_bars
 from inspector.view.view import Headline, Picture, Tab, View, Why
 
 BARS = 15
@@ -25,6 +25,7 @@ def view(result: Comparison, request: CompareRequest, *, name: str) -> View:
         Headline(first, "ok" if result.same else None),
         picture=_layers(result),
         beside=(Bullets(tuple(others)), *([Sentence(reason)] if (reason := no_layers(result.layers)) else [])),
+        more="--json prints every tensor, layer and token that moved.",
         tabs=(
             Tab("Tensors", lambda: _tensors(result)),
             Tab("Layers", lambda: _by_layer(result)),
@@ -38,16 +39,28 @@ def _both(result: Comparison) -> str:
     return f"{result.name} and {result.other_name}"
 
 
-def _layers(result: Comparison) -> Picture | None:
+def _layers(result: Comparison) -> Picture:
+    text = _largest(result)
     if no_layers(result.layers):
-        return None
+        return Picture(text=text)
     return Picture(
         Figure(
             "layers",
             lambda theme: change_heatmap(result.layers, names=_both(result), values=result.values, theme=theme),
             "Relative change by layer and kind of tensor",
-        )
+        ),
+        text,
     )
+
+
+def _largest(result: Comparison) -> Bars | None:
+    """The tensors that changed most, as text."""
+    measured = result.tensors.dropna(subset=["relative_change"])
+    ranked = measured.sort_values("relative_change", ascending=False, kind="stable").head(BARS)
+    changed = [row for row in ranked.to_dict("records") if row["relative_change"] > 0]
+    if not changed:
+        return None
+    return share_bars([row["name"] for row in changed], [row["relative_change"] for row in changed])
 
 
 def _tensors(result: Comparison) -> Iterator[Block]:

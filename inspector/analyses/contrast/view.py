@@ -22,6 +22,7 @@ def view(result: Contrast, request: ContrastRequest, *, name: str) -> View:
                 "Each token of the vocabulary as a point: its likelihood, and how far the two texts differ on it",
             )
         ),
+        more="-o FILE.csv or FILE.parquet writes the whole vocabulary.",
         beside=(
             Sentence(words.JENSEN_SHANNON),
             Table("first", f"More likely with {first}", result.favours_first),

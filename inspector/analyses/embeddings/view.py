@@ -24,6 +24,7 @@ def view(result: Embeddings, request: EmbeddingsRequest, *, name: str) -> View:
     return View(
         Headline(words.headline(result), VERDICTS.get(worst, "ok")),
         beside=tuple(_beside(result)),
+        more="--json prints what was looked for in every row. --token TOKEN lists its nearest rows.",
         tabs=(Tab("Health", lambda: _health(result)), Tab("Under-trained", lambda: _undertrained(result))),
         why=tuple(Why(*pair) for pair in (words.explain_padding(result), words.explain_special(result))),
     )

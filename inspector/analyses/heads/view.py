@@ -22,7 +22,7 @@ from inspector.analyses.heads.result import (
 )
 from inspector.plotting.predictions import topk_bars
 from inspector.report.content import Context, Section
-from inspector.view.blocks import Block, Code, Facts, Figure, Sentence, Table
+from inspector.view.blocks import Bars, Block, Code, Facts, Figure, Sentence, Table, share_bars
 from inspector.view.view import Headline, Picture, Tab, View
 
 
@@ -33,7 +33,8 @@ def view(answer: HeadAnswer, request: HeadsRequest, *, name: str) -> View:
         Headline(words.headline(answer)),
         picture=_picture(answer.result, name),
         beside=(Facts(_asked(answer, request)), *said(answer.result, request)),
-        tabs=(Tab("Output", lambda: _output(answer)),),
+        more="--json prints the scores before the softmax and the fields of the output.",
+        tabs=(Tab("Answers", lambda: _answers(answer.result)), Tab("Output", lambda: _output(answer))),
     )
 
 
@@ -52,11 +53,31 @@ def _picture(result: Any, name: str) -> Picture | None:
     if isinstance(result, Labels) and result.kind != "regression":
         columns = {"label": "token", "label_id": "token_id", "score": "probability"}
         return _bars("labels", result.labels.rename(columns=columns), f"Labels of {name}", "Labels as bars")
+    return Picture(text=text) if (text := _text(result)) else None
+
+
+def _text(result: Any) -> Bars | None:
+    """Bars on a terminal for what has no figure."""
+    if isinstance(result, NextSentence):
+        return share_bars(("it follows", "it does not"), (result.is_next, result.not_next))
+    if isinstance(result, Choices):
+        return share_bars(result.choices["text"].tolist(), result.choices["probability"].tolist())
+    if isinstance(result, AnswerSpan):
+        return share_bars(result.spans["answer"].tolist(), result.spans["score"].tolist())
     return None
 
 
 def _bars(kind: str, frame: pd.DataFrame, title: str, alt: str) -> Picture:
-    return Picture(Figure(kind, lambda theme: topk_bars(frame, title=title, theme=theme), alt))
+    text = share_bars(frame["token"].tolist(), frame["probability"].tolist())
+    return Picture(Figure(kind, lambda theme: topk_bars(frame, title=title, theme=theme), alt), text)
+
+
+def _answers(result: Any) -> Iterator[Block]:
+    """What the bars show, as a table."""
+    if isinstance(result, NextTokens):
+        yield Table("next", "Most likely next tokens", result.next)
+    elif isinstance(result, Labels) and result.kind != "regression":
+        yield Table("labels", "Labels with their scores", result.labels)
 
 
 def _output(answer: HeadAnswer) -> Iterator[Block]:
@@ -71,7 +92,8 @@ def _next_sentence(result: NextSentence, _: HeadsRequest) -> Iterator[Block]:
 
 def _labels(result: Labels, _: HeadsRequest) -> Iterator[Block]:
     yield Sentence(words.LABEL_KINDS[result.kind])
-    yield Table("labels", "Labels with their scores", result.labels)
+    if result.kind == "regression":
+        yield Table("labels", "Labels with their scores", result.labels)
 
 
 def _token_labels(result: TokenLabels, _: HeadsRequest) -> Iterator[Block]:
@@ -93,7 +115,6 @@ def _choices(result: Choices, _: HeadsRequest) -> Iterator[Block]:
 
 
 def _next_tokens(result: NextTokens, request: HeadsRequest) -> Iterator[Block]:
-    yield Table("next", "Most likely next tokens", result.next)
     yield Sentence(words.continued(result))
     yield Code(request.text + result.continuation)
     yield Table("continuation", "The continuation, step by step", result.steps)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import pandas as pd
@@ -13,7 +14,7 @@ from inspector.analyses.lens.figures_lines import rung_lines
 from inspector.analyses.lens.request import LensRequest
 from inspector.analyses.lens.result import Lens
 from inspector.report.content import Context, Section
-from inspector.view.blocks import Block, Bullets, Figure, Sentence, Table
+from inspector.view.blocks import Block, Bullets, Figure, Grid, Sentence, Table
 from inspector.view.view import Headline, Picture, Tab, View, Why
 
 
@@ -36,10 +37,12 @@ def view(lens: Lens, request: LensRequest, *, name: str) -> View:
                     coloring=coloring,
                 ),
                 f"Top token by {rung} at every layer and position",
-            )
+            ),
+            _grid(lens, cells, coloring),
         ),
-        beside=(Sentence(f"The text: {request.text}"), Sentence(words.agreement(lens))),
-        tabs=(Tab("Head steps", lambda: _steps(lens, name)), Tab("Cells", lambda: _cells(lens, request))),
+        beside=(Sentence(words.agreement(lens)),),
+        more="--json prints -k tokens of every cell at every step of the head.",
+        tabs=(Tab("Head steps", lambda: _steps(lens, request, name)), Tab("Cells", lambda: _cells(lens, request))),
         why=(Why(words.WHY_STEPS, words.WHY),),
     )
 
@@ -52,7 +55,29 @@ def last_step(lens: Lens) -> tuple[pd.DataFrame, Coloring]:
     return cells, color_cells(by, cells=cells, states=lens.states, pinned=lens.pinned)
 
 
-def _steps(lens: Lens, name: str) -> Iterator[Block]:
+def _grid(lens: Lens, cells: pd.DataFrame, coloring: Coloring) -> Grid:
+    """The heat map as text, the last layer on top."""
+    rung = lens.rungs[-1]
+    tops = {(row["layer"], row["position"]): row["token"] for row in cells.to_dict("records") if row["rank"] == 0}
+    layers = sorted({layer for layer, _ in tops}, reverse=True)
+    places = range(len(lens.tokens))
+    reach = (coloring.high - coloring.low) or 1.0
+
+    def shade(layer: int, position: int) -> float | None:
+        value = coloring.values.get((layer, position), math.nan)
+        return min(max((value - coloring.low) / reach, 0.0), 1.0) if math.isfinite(value) else None
+
+    return Grid(
+        tuple(lens.layers[layer] if layer else "emb." for layer in layers),
+        lens.tokens,
+        tuple(tuple(tops.get((layer, place), "") for place in places) for layer in layers),
+        tuple(tuple(shade(layer, place) for place in places) for layer in layers),
+        f"{coloring.name} of the top token" + (f" by {rung}" if rung != coloring.name else ""),
+    )
+
+
+def _steps(lens: Lens, request: LensRequest, name: str) -> Iterator[Block]:
+    yield Sentence(f"The text: {request.text}")
     yield Sentence("The steps of the head, in order:")
     yield Bullets(words.steps(lens))
     yield Sentence(words.best_by_cosine(lens))

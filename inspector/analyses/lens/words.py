@@ -48,7 +48,9 @@ def headline(lens: Lens, text: str) -> str:
     same = list(takewhile(lambda row: row["token_id"] == last["token_id"], tops))
     share = last["probability"]
     sure = f" ({percent_text(share)})" if math.isfinite(share) else ""
-    since = f", from layer {lens.layers[same[-1]['layer']]} on" if len(same) > 1 else ", and at no layer before"
+    first = same[-1]["layer"]
+    begun = f"layer {lens.layers[first]}" if first else "the embeddings"
+    since = f", from {begun} on" if len(same) > 1 else ", and at no layer before"
     return f"At “{lens.tokens[position]}” the last layer says “{last['token']}”{sure} by {rung}{since}."
 
 

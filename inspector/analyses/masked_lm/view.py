@@ -12,7 +12,8 @@ from inspector.analyses.plausibility.request import PlausibilityRequest
 from inspector.plotting.predictions import topk_bars
 from inspector.report.content import Context, Section
 from inspector.request import Request
-from inspector.view.blocks import Block, Figure, Sentence, Table
+from inspector.text import percent_text
+from inspector.view.blocks import Bars, Block, Figure, Grid, Sentence, Table, share_bars
 from inspector.view.view import Headline, Picture, Tab, View, Why
 
 
@@ -21,8 +22,9 @@ def view(prediction: Prediction, request: PredictRequest, *, name: str) -> View:
     first, *others = (_bars(prediction, number, name) for number in range(len(prediction.masks)))
     return View(
         Headline(words.headline(prediction)),
-        picture=Picture(first),
+        picture=Picture(first, _text(prediction)),
         beside=(Sentence(f"The text: {prediction.text}"), *others, *_together(prediction, request)),
+        more="-k N lists more tokens; --json prints their logits.",
         tabs=(Tab("Answers", lambda: _answers(prediction)),),
         why=(Why(words.WHY_HOW, words.HOW),),
     )
@@ -41,6 +43,27 @@ def _bars(prediction: Prediction, place: int, name: str) -> Figure:
             theme=theme,
         ),
         f"The most likely tokens of {where}, as bars",
+    )
+
+
+def _text(prediction: Prediction) -> Bars | Grid:
+    """The bars of one mask as text; of several masks what they predict, side by side."""
+    answers = [
+        [(row["token"], row["probability"]) for row in mask.predictions.to_dict("records")] for mask in prediction.masks
+    ]
+    if len(answers) == 1:
+        return share_bars([token for token, _ in answers[0]], [share for _, share in answers[0]])
+    ranks = range(max(map(len, answers)))
+    table = [[each[rank] if rank < len(each) else ("", None) for each in answers] for rank in ranks]
+    return Grid(
+        tuple(str(rank + 1) for rank in ranks),
+        tuple(f"mask {number}" for number in range(1, len(answers) + 1)),
+        tuple(
+            tuple(f"{token} {percent_text(share)}" if share is not None else "" for token, share in row)
+            for row in table
+        ),
+        tuple(tuple(share for _, share in row) for row in table),
+        "probability",
     )
 
 

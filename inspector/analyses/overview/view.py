@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from inspector.analyses.overview import words
+from inspector.analyses.overview.frames import module_tree
 from inspector.analyses.overview.request import OverviewRequest
-from inspector.analyses.overview.result import Overview
+from inspector.analyses.overview.result import ListedTensor, Overview
 from inspector.report.content import Section
-from inspector.text import bytes_text
-from inspector.view.blocks import Block, Facts, Figure, Sentence, Table
+from inspector.text import bytes_text, plural
+from inspector.view.blocks import Block, Bullets, Facts, Figure, Sentence, Table
 from inspector.view.view import Headline, Picture, Tab, View
 
 if TYPE_CHECKING:  # half a second of every verb
@@ -20,16 +21,26 @@ if TYPE_CHECKING:  # half a second of every verb
 
 
 def view(overview: Overview, request: OverviewRequest, *, name: str) -> View:
-    """Facts, heads, files and tensors."""
+    """The modules with their sizes, facts, heads, files and tensors; only the listed tensors if some were asked for."""
+    if overview.listed_tensors is not None:
+        return _listed(overview.listed_tensors, request, name)
     return View(
-        Headline(words.headline(overview), "note" if overview.warnings else "ok"),
+        Headline(words.headline(overview), "note" if overview.warnings else None),
         picture=_portrait(overview),
-        beside=(Facts(_facts(overview)),),
+        beside=(Facts(_facts(overview)), *([_files(overview)] if request.hash_files else [])),
         tabs=(
             Tab("Heads", lambda: _heads(overview)),
-            Tab("Files", lambda: _files(overview)),
+            *([] if request.hash_files else [Tab("Files", lambda: [_files(overview)])]),
             Tab("Tensors", lambda: [Table("tensors", "Stored tensors", overview.tensors)]),
         ),
+        more="--tensors lists every tensor, --find some of them, --hash the files' SHA-256.",
+    )
+
+
+def _listed(tensors: tuple[ListedTensor, ...], request: OverviewRequest, name: str) -> View:
+    found = f" that match “{request.find}”" if request.find else ""
+    return View(
+        Headline(f"{name}: {words.total(tensors)}{found}."), beside=(Bullets(tuple(words.tensor_lines(tensors))),)
     )
 
 
@@ -37,7 +48,7 @@ def _portrait(overview: Overview) -> Picture | None:
     if not overview.stored.names:
         return None
     alt = "Every stored matrix as a rectangle with an area by its parameters; the table of tensors lists them"
-    return Picture(Figure("portrait", lambda theme: _draw(overview, theme), alt))
+    return Picture(Figure("portrait", lambda theme: _draw(overview, theme), alt), module_tree(overview))
 
 
 def _draw(overview: Overview, theme: Theme) -> go.Figure:
@@ -52,7 +63,7 @@ def _heads(overview: Overview) -> Iterator[Block]:
     import pandas as pd
 
     present = [head for head, state in overview.heads.items() if state == "present"]
-    yield Sentence(words.HEADS_BY_WEIGHTS + " " + (words.NO_ABSENT_HEAD if present else words.NO_HEAD))
+    yield Sentence(f"{words.HEADS_BY_WEIGHTS} {words.NO_ABSENT_HEAD if present else words.NO_HEAD}")
     yield Table(
         "heads",
         "Heads",
@@ -63,25 +74,27 @@ def _heads(overview: Overview) -> Iterator[Block]:
     )
 
 
-def _files(overview: Overview) -> Iterator[Block]:
+def _files(overview: Overview) -> Table:
     import pandas as pd
 
-    columns = {file.name: (file.format, file.nbytes, file.sha256) for file in overview.files}
-    frame = pd.DataFrame(
-        [(file, *rest) for file, rest in columns.items()], columns=["name", "format", "nbytes", "sha256"]
-    )
-    yield Table("files", "Files", frame.dropna(axis="columns", how="all"))
+    rows = [(file.name, file.format, file.nbytes, file.sha256) for file in overview.files]
+    frame = pd.DataFrame(rows, columns=["name", "format", "nbytes", "sha256"])
+    return Table("files", "Files", frame.dropna(axis="columns", how="all"))
 
 
 def _facts(overview: Overview) -> dict[str, str]:
+    heads = {state: [words.HEADS[head][0] for head, each in overview.heads.items() if each == state]
+             for state in ("present", "absent")}  # fmt: skip
     return {
         "Parameters": f"{overview.unique_parameters:,}, counting each stored number once",
         "Layers": _number(overview.layers),
         "Hidden size": _number(overview.d_model),
         "Vocabulary rows": _number(overview.vocab_rows),
-        "On disk": f"{bytes_text(overview.nbytes_on_disk)}, all files",
+        "Files": f"{plural(len(overview.files), 'file')}, {bytes_text(overview.nbytes_on_disk)}",
         "In memory": f"{bytes_text(overview.nbytes_in_memory)}, the weights as they are stored",
         **words.details(overview),
+        "Heads present": ", ".join(heads["present"]) or "none",
+        "Heads absent": ", ".join(heads["absent"]) or "none",
     }
 
 

@@ -9,7 +9,7 @@ from inspector.analyses.padding.figures import gradient_bars
 from inspector.analyses.padding.request import PaddingRequest
 from inspector.analyses.padding.result import Padding, PaddingRow
 from inspector.report.content import Context, Section
-from inspector.view.blocks import Block, Bullets, Facts, Figure, Sentence, Table
+from inspector.view.blocks import Bars, Block, Bullets, Facts, Figure, Sentence, Table
 from inspector.view.view import Headline, Picture, Tab, View, Why
 
 
@@ -19,8 +19,9 @@ def view(result: Padding, request: PaddingRequest, *, name: str) -> View:
     damaged = row is not None and row.norm != row.norm
     return View(
         Headline(result.verdict, "problem" if damaged else None),
-        picture=_gradient(row, name),
-        beside=tuple(_beside(result, row)),
+        picture=_picture(row, result.median_norm, name),
+        beside=tuple(_beside(result, request, row)),
+        more=words.MORE if row is None or row.gradient else words.MORE_WITH_TEXT,
         tabs=()
         if row is None
         else (
@@ -32,20 +33,24 @@ def view(result: Padding, request: PaddingRequest, *, name: str) -> View:
     )
 
 
-def _gradient(row: PaddingRow | None, name: str) -> Picture | None:
-    experiments = row.experiments if row else None
-    if row is None or row.gradient is None or experiments is None:
+def _picture(row: PaddingRow | None, median: float, name: str) -> Picture | None:
+    if row is None:
         return None
+    text = Bars((row.token, "median row"), (row.norm, median), (f"norm {row.norm:.4f}", f"norm {median:.4f}"))
+    experiments = row.experiments
+    if row.gradient is None or experiments is None:
+        return Picture(text=text)
     return Picture(
         Figure(
             "gradient",
             lambda theme: gradient_bars(experiments, row=f"{row.token} of {name}", theme=theme),
             "Gradient by path, as bars; the table of experiments lists the same numbers",
-        )
+        ),
+        text,
     )
 
 
-def _beside(result: Padding, row: PaddingRow | None) -> Iterator[Block]:
+def _beside(result: Padding, request: PaddingRequest, row: PaddingRow | None) -> Iterator[Block]:
     yield Sentence(result.agreement)
     if result.loading:
         yield Sentence(result.loading)
@@ -58,12 +63,13 @@ def _beside(result: Padding, row: PaddingRow | None) -> Iterator[Block]:
         "Shorter rows": f"{row.percentile:.1f} %",
     }
     yield Facts(norms | words.facts(result, row))
-    yield Sentence(result.gradient_note)
-    if row.gradient is not None:
-        yield Bullets(words.explain_gradient(row, row.gradient))
+    if request.text:
+        yield Sentence(result.gradient_note)
 
 
 def _experiments(row: PaddingRow) -> Iterator[Block]:
+    if row.gradient is not None:
+        yield Bullets(words.explain_gradient(row, row.gradient))
     if row.gradient is not None and row.experiments is not None:
         yield Table("gradient", "Gradients in every experiment", row.experiments)
 

@@ -34,6 +34,8 @@ MEASURES = (
     "the other; relative divides it by the norm of the latter. Norm of padding is the norm of the mean state at "
     "padding positions."
 )
+MORE = "--json prints every experiment and the nearest rows."
+MORE_WITH_TEXT = "--text TEXT, one sentence a line, measures the gradient on it. --json prints the nearest rows."
 SO_FAR = "The row as the files store it. Its gradients follow once the model has run on the sentences."
 SOFTMAX = "whose softmax pushes on every row"
 

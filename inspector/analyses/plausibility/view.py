@@ -8,8 +8,10 @@ from inspector.analyses.plausibility import words
 from inspector.analyses.plausibility.figures import figure
 from inspector.analyses.plausibility.request import PlausibilityRequest
 from inspector.analyses.plausibility.result import Plausibility
-from inspector.view.blocks import Block, Figure, Sentence, Table
-from inspector.view.view import Headline, Picture, Tab, View
+from inspector.view.blocks import Bars, Block, Figure, Sentence, Table
+from inspector.view.view import Headline, Picture, Tab, View, Why
+
+LISTED = 2  # alternatives of a token on a terminal
 
 
 def view(result: Plausibility, request: PlausibilityRequest, *, name: str) -> View:
@@ -21,7 +23,8 @@ def view(result: Plausibility, request: PlausibilityRequest, *, name: str) -> Vi
                 "plausibility",
                 lambda theme: figure(result, name=name, theme=theme),
                 "The text's tokens as boxes; a stronger color means a more surprising token",
-            )
+            ),
+            _bars(result),
         )
         if result.judged
         else None,
@@ -30,12 +33,23 @@ def view(result: Plausibility, request: PlausibilityRequest, *, name: str) -> Vi
             Tab("Tokens", lambda: [Table("plausibility", "Every token", result.tokens)]),
             Tab("Alternatives", lambda: _alternatives(result)),
         ),
+        why=(Why(words.WHY_CAUSAL, words.CAUSAL),) if result.method == "causal" else (),
+        more="--json prints the log probability of each token, and -k alternatives at its position.",
+    )
+
+
+def _bars(result: Plausibility) -> Bars:
+    """How surprising each token is, as text, and what else would be likely there."""
+    instead = words.alternatives(result, count=LISTED)
+    rows = [row for row in result.tokens.to_dict("records") if row["judged"]]
+    return Bars(
+        tuple(row["token"] for row in rows),
+        tuple(row["bits"] for row in rows),
+        tuple(f"{row['bits']:.1f} bits, rank {row['rank']:,}; {instead[row['position']]}" for row in rows),
     )
 
 
 def _beside(result: Plausibility) -> Iterator[Block]:
-    if result.method == "causal":
-        yield Sentence(words.CAUSAL)
     if result.judged:
         yield Sentence(words.totals(result))
 

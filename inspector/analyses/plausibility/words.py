@@ -5,6 +5,7 @@ from __future__ import annotations
 from inspector.analyses.plausibility.result import Plausibility
 from inspector.text import percent_text
 
+WHY_CAUSAL = "Why is no mask filled?"
 CAUSAL = (
     "This model is causal: it predicts the next token and cannot fill masks. Instead, the answer is how plausible each "
     "token of a text is, given the tokens before it."

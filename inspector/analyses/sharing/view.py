@@ -13,9 +13,11 @@ from inspector.analyses.sharing.result import SharedGroup, Sharing
 from inspector.catalog import request_of
 from inspector.report.content import Section
 from inspector.request import Request
-from inspector.view.blocks import Block, Bullets, Figure, Sentence, Table
+from inspector.text import bytes_text, shape_text
+from inspector.view.blocks import Block, Bullets, Figure, Joins, Sentence, Table
 from inspector.view.view import Headline, Picture, Tab, View, Why
 
+MOST = 8  # groups of names that are drawn as text
 BROKEN = ("diverged", "declared only", "alias only")  # verdicts on names that were meant to be one tensor
 
 
@@ -29,9 +31,11 @@ def view(sharing: Sharing, request: Request, *, name: str) -> View:
                 "graph",
                 lambda theme: figure(sharing, name=name, theme=theme),
                 "Names of parameters on the left, joined to the tensors in memory that they share",
-            )
+            ),
+            _joins(sharing),
         ),
         beside=tuple(_groups(sharing)),
+        more="--json prints where every name of a group lies in memory and in the file.",
         tabs=(
             Tab("Where the parameters are", lambda: _parameters(sharing, name)),
             Tab("Names", lambda: _names(sharing)),
@@ -40,12 +44,27 @@ def view(sharing: Sharing, request: Request, *, name: str) -> View:
     )
 
 
+def _joins(sharing: Sharing) -> Joins | None:
+    """The graph as text: the names of each group, joined to what they share."""
+    groups = sharing.groups[:MOST]
+    if not groups:
+        return None
+    return Joins(
+        tuple(
+            (
+                group.names,
+                f"{group_letter(number)}: {shape_text(group.shape)}, {bytes_text(group.nbytes)}, {group.verdict}",
+            )
+            for number, group in enumerate(groups)
+        )
+    )
+
+
 def _groups(sharing: Sharing) -> Iterator[Block]:
     yield Sentence(words.sizes(sharing))
     if sharing.groups:
         yield Sentence(words.JUDGED)
         yield Bullets(tuple(_group(number, group) for number, group in enumerate(sharing.groups)))
-        yield Table("groups", "Groups of names", group_table(sharing))
     if sharing.reused_modules:
         yield Table("reused-modules", words.REUSED, reused_modules(sharing))
 
@@ -63,6 +82,8 @@ def _parameters(sharing: Sharing, name: str) -> Iterator[Block]:
 
 
 def _names(sharing: Sharing) -> Iterator[Block]:
+    if sharing.groups:
+        yield Table("groups", "Groups of names", group_table(sharing))
     letters = [group_letter(group) if group >= 0 else None for group in sharing.tensors["group"]]
     yield Table("names", "Every name", sharing.tensors.drop(columns=["row", "file_offset"]).assign(group=letters))
 

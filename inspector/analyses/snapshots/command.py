@@ -48,13 +48,7 @@ def vitals(
             _show(lines, against, as_json=as_json)
             leave(lines)
             return
-    answer(
-        "vitals",
-        sought.single,
-        as_json=as_json,
-        then=lambda found: found if as_json else _in_short(to_json(found)),
-        **parameters,
-    )
+    answer("vitals", sought.single, as_json=as_json, **parameters)
 
 
 def _show(lines: list[dict[str, Any]], against: Any, *, as_json: bool) -> None:
@@ -92,13 +86,6 @@ def _known(number: float) -> float | None:
 def _said(result: dict[str, Any]) -> str:
     pad = "" if result["pad_norm"] is None else f", padding {result['pad_norm']:.4g}"
     return f"median norm {result['norms']['median'] or float('nan'):.4g}{pad}"
-
-
-def _in_short(plain: dict[str, Any]) -> dict[str, Any]:
-    """Without the vectors and the neighbors, which are for machines."""
-    return {
-        name: value for name, value in plain.items() if name not in ("vectors", "probes", "neighbours", "vocabulary")
-    }
 
 
 COMMAND = vitals

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from inspector.analyses.snapshots.frames import Series
+from inspector.analyses.snapshots.result import Vitals
 from inspector.text import plural
 
 MEASURES = {
@@ -26,6 +27,15 @@ READS = {
 }
 
 NO_DATA = "No snapshot has data for this view: no padding row, no special tokens, or no names that share memory."
+
+
+SEVERAL = "Name several checkpoints, or a folder of snapshots, to follow these numbers. --json prints the vectors."
+
+
+def headline(vitals: Vitals) -> str:
+    """The snapshot in a sentence."""
+    padding = "" if vitals.pad_norm is None else f"; the padding row has norm {vitals.pad_norm:.3f}"
+    return f"The {vitals.rows:,} embedding rows have a median norm of {vitals.norms.median:.3f}{padding}."
 
 
 def stopped(answered: int) -> str:

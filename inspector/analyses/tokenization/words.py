@@ -33,6 +33,24 @@ def cut(tokens: int, longest: int, said: str) -> str:
     )
 
 
+def headline(result: Tokenization) -> str:
+    """How many tokens the texts become."""
+    texts, tokens = len(result.batch), sum(result.batch["tokens"].tolist())
+    unknown = sum(result.batch["unknown"].tolist())
+    said = f"{plural(texts, 'text')} of {plural(tokens, 'token')} by {result.kind}"
+    return f"{said}, {unknown:,} of them unknown." if unknown else f"{said}, none of them unknown."
+
+
+def facts(result: Tokenization) -> dict[str, str]:
+    """The tokenizer in a few values."""
+    named = ", ".join(f"{role} {token}" for role, token in result.special.items() if token)
+    return {
+        "Tokenizer": f"{result.kind}, {result.size:,} ids",
+        "Longest text": "no limit" if result.longest is None else plural(result.longest, "token"),
+        "Special tokens": named or "none",
+    }
+
+
 def special(result: Tokenization) -> str:
     """Which special tokens there are."""
     named = ", ".join(f"{role} {token}" for role, token in result.special.items() if token)

@@ -11,7 +11,7 @@ from inspector.analyses.training.figures import schedule_lines
 from inspector.analyses.training.request import TrainingRequest
 from inspector.analyses.training.result import TrainingPlan
 from inspector.report.content import Section
-from inspector.view.blocks import Block, Bullets, Code, Figure, Sentence, Table
+from inspector.view.blocks import Block, Bullets, Code, Facts, Figure, Grid, Sentence, Table
 from inspector.view.view import Headline, Picture, Tab, View, Why
 
 
@@ -24,16 +24,35 @@ def view(plan: TrainingPlan, request: TrainingRequest, *, name: str) -> View:
                 "schedules",
                 lambda theme: schedule_lines(plan, request, name=name, theme=theme),
                 "Learning rate over the updates for six schedules",
-            )
+            ),
+            _grid(plan),
         ),
-        beside=(Table("reasons", "Reasons for decay or no decay", plan.reasons), *_shared(plan)),
+        beside=(
+            Facts(words.memory_in_short(plan)),
+            Table("reasons", "Reasons for decay or no decay", plan.reasons),
+            *_shared(plan),
+        ),
         tabs=(
             Tab("Memory", lambda: _memory(plan)),
             Tab("Learning rates", lambda: _rates(plan, request)),
             Tab("Groups", lambda: [Table("parameters", "Every parameter with its group", plan.parameters)]),
             Tab("Python", lambda: [Sentence("The same groups in Python:"), Code(plan.snippet)]),
         ),
+        more="--json prints every update's rate and the Python code of the groups.",
         why=(Why(words.WHY_DECOUPLED, " ".join(words.DECOUPLED)),),
+    )
+
+
+def _grid(plan: TrainingPlan) -> Grid:
+    """The schedules as text: the learning rate of few updates."""
+    steps = plan.landmarks()
+    rates = {name: [float(rates[step]) for step in steps] for name, rates in plan.schedules.items()}
+    return Grid(
+        tuple(name.replace("_", " ") for name in rates),
+        tuple(f"{step:,}" for step in steps),
+        tuple(tuple(f"{100 * rate / plan.learning_rate:.3g} %" for rate in row) for row in rates.values()),
+        tuple(tuple(rate / plan.learning_rate for rate in row) for row in rates.values()),
+        f"share of the highest rate, {plan.learning_rate:g}, at the update above",
     )
 
 

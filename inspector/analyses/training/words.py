@@ -138,6 +138,12 @@ def example(plan: TrainingPlan, shown: DecayExample) -> str:
     )
 
 
+def memory_in_short(plan: TrainingPlan) -> dict[str, str]:
+    """What training takes in memory, by precision, without activations."""
+    totals = zip(plan.memory["setup"], plan.memory["total"], strict=True)
+    return {f"Memory in {setup}": bytes_text(total) for setup, total in totals}
+
+
 def memory(plan: TrainingPlan) -> str:
     """What training takes in memory."""
     full, _, half = plan.memory["total"]

@@ -34,6 +34,7 @@ def view(result: Projection, request: ProjectRequest, *, name: str) -> View:
             )
         ),
         beside=(Sentence(words.trust(result)),),
+        more="-o FILE.csv or FILE.parquet writes the place of every token.",
         tabs=(
             Tab("Norms", lambda: _norms(result, name)),
             Tab("Points", lambda: [Table("points", "The points of the map", result.points, rows=8)]),

@@ -13,6 +13,7 @@ import pytest
 
 from inspector.analyses.checks.command.baseline import compare, read_baseline
 from inspector.analyses.checks.command.formats import as_github, as_junit, write_checks
+from inspector.analyses.checks.request import CheckRequest
 from inspector.analyses.checks.result import (
     SEVERITIES,
     STATUS_OF,
@@ -261,12 +262,13 @@ def test_junit_can_be_parsed_whatever_a_file_names() -> None:
 
 def test_the_table_shows_alarms_with_their_evidence(capsys: pytest.CaptureFixture[str]) -> None:
     many = check("Rows", *(evidence(f"token {n}", "minor") for n in range(25)))
-    write_checks(checks(FINE, NUMBERS, many), strict=False)
+    write_checks(checks(FINE, NUMBERS, many), CheckRequest(), strict=False)
     lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "✗ Broken. 1 of 3 checks failed, and 1 raised a warning."
     text = "\n".join(lines)
-    assert text.index("✗ fail") < text.index("! warn") < text.index("✓ ok")
-    assert "  a: p. a in short." in lines
-    assert "  … and 15 more: --json lists them." in lines
+    assert text.index("- Numbers (fail): ") < text.index("- Rows (warn): ") < text.index("1 passed: Ties.")
+    assert "- a: p. a in short." in lines
+    assert "- … and 15 more: --json lists them." in lines
     assert lines[-1] == "3 checks: 1 ok, 1 warn, 1 fail; failed."
 
 
@@ -276,11 +278,11 @@ def test_names_alike_share_a_line(capsys: pytest.CaptureFixture[str]) -> None:
 
     found = [broken(layer, "w", "All of it.") for layer in range(20)]
     found += [broken(layer, "b", f"1 of {layer} numbers.") for layer in range(4, 20)]
-    write_checks(checks(check("Numbers", *found)), strict=False)
+    write_checks(checks(check("Numbers", *found)), CheckRequest(), strict=False)
     lines = capsys.readouterr().out.splitlines()
-    assert lines[lines.index("Numbers") + 1 : -1] == [
-        "  layers.[0–19].w (20 names): holds NaN. All of it.",
-        "  layers.[4–19].b (16 names): holds NaN. Such as: 1 of 4 numbers.",
+    assert lines[lines.index("Numbers: evidence") + 2 : -2] == [
+        "- layers.[0–19].w (20 names): holds NaN. All of it.",
+        "- layers.[4–19].b (16 names): holds NaN. Such as: 1 of 4 numbers.",
     ]
 
 

@@ -6,14 +6,16 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from inspector.analyses.overview.command import in_short
 from inspector.analyses.overview.compute import overview
+from inspector.analyses.overview.request import OverviewRequest
 from inspector.analyses.overview.result import ListedTensor
+from inspector.analyses.overview.view import view
 from inspector.analyses.overview.words import tensor_lines
 from inspector.demo import DEMOS
 from inspector.errors import CheckpointError, RequestError
 from inspector.models.tensors import read_tensors
 from inspector.results.plain import to_json
+from inspector.view.blocks import Bullets
 from tests.conftest import silent
 from tests.families import random_model, save_checkpoint
 
@@ -143,7 +145,9 @@ def test_gaps_and_shapes_keep_apart():
 
 def test_a_terminal_shows_the_lines_and_what_they_add_up_to(open_path):
     result = overview(open_path(DEMOS["demo-gpt2"].folder), progress=silent, tensors=True)
-    shown = in_short(result)
-    assert shown["tensors"] == tensor_lines(result.listed_tensors or ())
-    assert shown["total"] == "52 tensors, 1,334,016 numbers, 5.3 MB"
-    assert "transformer.h.[0–3].attn.c_attn.weight · 4 tensors of 128 × 384 float32 · 786.4 KB" in shown["tensors"]
+    shown = view(result, OverviewRequest(tensors=True), name="demo-gpt2")
+    assert shown.headline.text == "demo-gpt2: 52 tensors, 1,334,016 numbers, 5.3 MB."
+    (lines,) = shown.beside
+    assert isinstance(lines, Bullets)
+    assert list(lines.items) == tensor_lines(result.listed_tensors or ())
+    assert "transformer.h.[0–3].attn.c_attn.weight · 4 tensors of 128 × 384 float32 · 786.4 KB" in lines.items

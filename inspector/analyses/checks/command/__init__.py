@@ -15,16 +15,22 @@ from inspector.analyses.checks.command.formats import as_github, as_junit, write
 from inspector.analyses.checks.command.many import FORMATS as FORMATS_OF_MANY
 from inspector.analyses.checks.command.many import check_many, is_failing
 from inspector.analyses.checks.request import CheckRequest
-from inspector.analyses.checks.result import read_checks
-from inspector.cli.answering import AsJson, ask, refusals, show
+from inspector.analyses.checks.result import Checks, read_checks
+from inspector.cli.answering import AsJson, ask, refusals, write_json
 from inspector.cli.batches import Kept, Listed, Sources, leave, seek
 from inspector.cli.verbs import flagged
 from inspector.errors import RequestError
 
 FAILED = 1  # exit status
+
+
+def _write_json(checks: Checks, *, strict: bool) -> None:
+    write_json(checks)
+
+
 FORMATS: dict[str, Callable[..., None]] = {
-    "table": write_checks,
-    "json": lambda checks, *, strict: show(checks, as_json=True),
+    "table": lambda checks, *, strict: write_checks(checks, CheckRequest(), strict=strict),
+    "json": _write_json,
     "github": lambda checks, *, strict: _print(as_github(checks, strict=strict)),
     "junit": lambda checks, *, strict: _print(as_junit(checks, strict=strict)),
 }

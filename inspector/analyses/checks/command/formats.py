@@ -3,44 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from xml.etree import ElementTree
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
+from inspector.analyses.checks.request import CheckRequest
 from inspector.analyses.checks.result import REPORTED, Check, Checks, Evidence
+from inspector.analyses.checks.view import view
 from inspector.analyses.checks.words import summary
+from inspector.cli.answering import write
 from inspector.names import group_names
 from inspector.text import escaped
+from inspector.view.blocks import Bullets, Sentence
+from inspector.view.screen import screen_of
 
-# status -> sign, word, style: the word says it, sign and color repeat it
-STATUS = {"ok": ("✓", "ok", "green"), "warn": ("!", "warn", "yellow"), "fail": ("✗", "fail", "bold red")}
 SHOWN = 10  # pieces of evidence of one check
 
 
-def write_checks(checks: Checks, *, strict: bool) -> None:
-    """Print a table of all checks, worst first, and the evidence of those that are not ok."""
-    console = Console(highlight=False)
-    table = Table(title=Text(f"Checks of {escaped(checks.name)}"), title_justify="left")
-    for column in ("status", "severity", "check", "found"):
-        table.add_column(column)
-    for check in checks.worst_first():
-        sign, word, style = STATUS[check.status]
-        table.add_row(
-            Text(f"{sign} {word}", style=style),
-            check.severity,
-            check.name,
-            Text(escaped(" ".join(filter(None, (check.detail, check.next_step))))),
-        )
-    console.print(table)
+def write_checks(checks: Checks, request: CheckRequest, *, strict: bool) -> None:
+    """Print the verdict, each problem with its evidence, what passed, and the result for a pipeline."""
+    screen = screen_of(view(checks, request, name=checks.name))
+    blocks = [*screen.blocks]
     for check in checks.worst_first():
         if check.status != "ok" and check.evidence:
-            console.print(Text(f"\n{check.name}", style="bold"))
-            for line in _lines(check):
-                console.print(Text(f"  {line}"))
-    for line in summary(checks, strict=strict):
-        console.print(Text(escaped(line)))
+            blocks += [Sentence(f"{check.name}: evidence"), Bullets(tuple(_lines(check)))]
+    counts, *changes = summary(checks, strict=strict)
+    if checks.baseline:
+        blocks += [Bullets(tuple(changes))]
+    write(replace(screen, blocks=tuple(blocks), more=counts))
 
 
 def as_github(checks: Checks, *, strict: bool) -> str:

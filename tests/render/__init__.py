@@ -1,0 +1,1 @@
+"""What commands print, and the tables that they write."""
