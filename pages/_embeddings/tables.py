@@ -91,6 +91,9 @@ def special(result: Embeddings) -> None:
             st.metric("Largest norm", f"{result.norms.max:.3f}")
         parts.table(result.special, alt="Special tokens with the norms of their rows")
     with right:
-        for question, answer in (words.explain_padding(result), words.explain_special(result)):
-            st.markdown(f"**{literal(question)}**\n\n{literal(answer)}")
+        question, answer = words.explain_padding(result)
+        st.markdown(f"**{literal(question)}**\n\n{literal(answer)}")
+        question, answer = words.explain_special(result)
+        with st.expander(literal(question)):
+            st.markdown(literal(answer))
         parts.page_link("padding")
