@@ -37,7 +37,7 @@ from inspector.store.origins.snapshots import (
     uploaded_runs,
 )
 from inspector.store.reference import CheckpointRef, find_reference
-from inspector.store.registry import list_checkpoints
+from inspector.store.stored import list_checkpoints
 from inspector.text import escaped, json_text
 from inspector.view.screen import rows_of
 

@@ -46,13 +46,12 @@ from inspector.store.files import below, fresh_folder, remove_folder
 from inspector.store.keeping.quota import trim
 from inspector.store.keeping.results import copy_results
 from inspector.store.manifests.documents import collector_paused, is_fingerprint
-from inspector.store.manifests.entries import MAPS, results_folder
+from inspector.store.manifests.entries import MAPS, TEMPORARY, WORKERS, results_folder
 from inspector.store.manifests.manifest import Manifest
 from inspector.store.origins.hub import download, versions_folder
 from inspector.store.origins.origin import Reach
 from inspector.store.reading_ahead import read_ahead
 from inspector.store.reference import CheckpointRef
-from inspector.store.registry import TEMPORARY, WORKERS
 from inspector.text import escaped, shorten
 
 POLL_SECONDS = 0.1  # between two looks at what the child uses

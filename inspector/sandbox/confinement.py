@@ -24,8 +24,8 @@ from inspector.sandbox import landlock, seccomp
 from inspector.sandbox.privileges import drop_privileges, worker_user
 from inspector.settings import Settings
 from inspector.store.keeping.compiled import CHECKED, COMPILED, OWN
+from inspector.store.manifests.entries import TEMPORARY
 from inspector.store.origins.hub import hub_folder, hub_home
-from inspector.store.registry import TEMPORARY
 
 # Libraries, their data, the kernel's tables: what a program needs to run.
 SYSTEM = ("/bin", "/lib", "/lib32", "/lib64", "/nix", "/opt/rocm", "/usr")

@@ -24,12 +24,12 @@ from inspector.store.manifests.findings import TOTAL, Finding
 from inspector.store.manifests.manifest import FileInfo, Manifest
 from inspector.store.manifests.reader import FOLDER, WEIGHTS
 from inspector.store.modules import stage_modules
-from inspector.store.names import CONFIGS, INDEXES, file_format, weight_format
+from inspector.store.names import CONFIGS, INDEXES, clean_name, file_format, weight_format
 from inspector.store.origins.sources import Source
 from inspector.store.readers.index import Weights, choose_weights
 from inspector.store.readers.sets import put_together, read_header, refuse_sizes
-from inspector.store.registry import clean_name, write_entry
 from inspector.store.sizes import size_warnings
+from inspector.store.stored import write_entry
 from inspector.store.tokenizer_files import stage_tokenizer
 
 NO_CONFIG = "There is no config.json: the tensors can be listed, but no model can be built from them."

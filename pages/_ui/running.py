@@ -15,8 +15,8 @@ from inspector.serving.engine.protocol import Engine
 from inspector.serving.engine.shares import Tab, ask_as
 from inspector.serving.place import served_settings
 from inspector.serving.settings import serving
+from inspector.serving.storing import registry
 from inspector.settings import settings
-from inspector.store import registry
 from inspector.store.reference import CheckpointRef
 from pages._ui import sign_in
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import PurePath
 
 import pandas as pd
 from pandas.api.types import is_object_dtype, is_string_dtype
@@ -42,5 +41,5 @@ def command(verb: str, checkpoint: Opened, *options: str) -> str:
 
 def source(checkpoint: Opened) -> str:
     """What a checkpoint is called on the command line; others are not told the server's folders."""
-    typed = origin_of(checkpoint.reference).typed
-    return PurePath(typed).name if checkpoint.reference.startswith("path:") and serves_others() else typed
+    origin = origin_of(checkpoint.reference)
+    return origin.path.name if origin.path and serves_others() else origin.typed

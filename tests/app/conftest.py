@@ -15,8 +15,9 @@ from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 from streamlit.runtime.scriptrunner import script_runner
 from streamlit.testing.v1 import AppTest, local_script_runner
 
+from inspector.serving.storing import registry
 from inspector.settings import settings
-from inspector.store import registry
+from inspector.store.stored import list_checkpoints
 from pages._ui import running, session
 
 ROOT = Path(__file__).parents[2]
@@ -63,7 +64,7 @@ def _store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def _nothing_left(_store: None) -> Iterator[None]:
     """What a file of tests uploads goes with it."""
     yield
-    for stored in registry.list_checkpoints(settings()):
+    for stored in list_checkpoints(settings()):
         registry.delete_checkpoint(stored.fingerprint, settings=settings())
         session.engine().forget(stored.fingerprint)
 

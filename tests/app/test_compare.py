@@ -13,8 +13,8 @@ from safetensors.numpy import load_file, save_file
 from streamlit.testing.v1 import AppTest
 
 from inspector.demo import DEMOS
+from inspector.serving.storing import registry
 from inspector.settings import settings
-from inspector.store import registry
 from inspector.store.reference import CheckpointRef
 from pages._ui import session
 from tests.app.looking import button, said

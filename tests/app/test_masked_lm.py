@@ -21,8 +21,9 @@ from streamlit.testing.v1 import AppTest
 from inspector.analyses.plausibility.figures import surprisal_colors
 from inspector.demo import DEMOS
 from inspector.plotting.theme import DARK, LIGHT, Theme, contrast
+from inspector.serving.storing import registry
 from inspector.settings import settings
-from inspector.store import registry
+from inspector.store.stored import list_checkpoints
 from pages._masked_lm import text as masked_text
 from pages._masked_lm.editor import Edit, read
 from pages._ui import session
@@ -391,7 +392,7 @@ def upload(open_app: Open) -> Iterator[Callable[..., tuple[AppTest, str]]]:
     def uploaded(change: Callable[[str, bytes], bytes]) -> tuple[AppTest, str]:
         app = open_app("masked_lm")
         app.file_uploader[0].set_value(("second.zip", other_demo(change), "application/zip")).run()
-        (stored,) = registry.list_checkpoints(settings())
+        (stored,) = list_checkpoints(settings())
         kept.append(stored.fingerprint)
         return app, f"{stored.name} ({stored.fingerprint[:8]})"
 

@@ -22,7 +22,7 @@ from inspector.demo import DEMOS
 from inspector.errors import STOPPED
 from inspector.serving.engine.protocol import Progress
 from inspector.settings import MB, read_settings, settings
-from inspector.store import registry
+from inspector.store.stored import list_checkpoints
 from inspector.text import JOINER, literal
 from pages._ui import session
 from tests.app.conftest import ROOT, SECONDS
@@ -60,7 +60,7 @@ def test_an_uploaded_archive_is_opened_and_kept(open_app: Open) -> None:
     app = upload(open_app(), "tiny.zip", tiny_zip(1))
     assert not app.error
     assert metrics(app)["Vocabulary rows"] == "30"
-    stored = [entry.name for entry in registry.list_checkpoints(settings())]
+    stored = [entry.name for entry in list_checkpoints(settings())]
     assert len(stored) == 1
     reference = link(app)
     assert reference.startswith("upload:")
@@ -69,14 +69,14 @@ def test_an_uploaded_archive_is_opened_and_kept(open_app: Open) -> None:
 
 
 def test_a_refused_upload_is_one_sentence_and_changes_nothing(open_app: Open) -> None:
-    before = registry.list_checkpoints(settings())
+    before = list_checkpoints(settings())
     app = upload(open_app(checkpoint="demo-gpt2"), "broken.zip", b"PK\x03\x04 no archive at all")
     assert len(app.error) == 1
     assert "broken" in app.error[0].value
     assert "Traceback" not in said(app)
     assert "demo-gpt2" in said(app)
     assert metrics(app)["Parameters"]
-    assert registry.list_checkpoints(settings()) == before
+    assert list_checkpoints(settings()) == before
     assert not list((settings().home / "incoming").glob("*"))
     app.button[0].click().run()  # dismiss
     assert not app.error
@@ -85,7 +85,7 @@ def test_a_refused_upload_is_one_sentence_and_changes_nothing(open_app: Open) ->
 def test_an_upload_is_renamed_and_deleted_after_a_confirmation(open_app: Open) -> None:
     app = upload(open_app(), "tiny.zip", tiny_zip(2))
     reference = link(app)
-    (entry,) = (e for e in registry.list_checkpoints(settings())
+    (entry,) = (e for e in list_checkpoints(settings())
                 if e.fingerprint.startswith(reference.removeprefix("upload:")))  # fmt: skip
     app.text_input(key=f"name {entry.fingerprint}").set_value("my *own* [x](y)").run()
     button(app, "Rename").click().run()
@@ -94,7 +94,7 @@ def test_an_upload_is_renamed_and_deleted_after_a_confirmation(open_app: Open) -
     app.checkbox(key=f"sure {entry.fingerprint}").check().run()
     button(app, "Delete").click().run()
     assert "demo-bert" in said(app)
-    assert entry.fingerprint not in {e.fingerprint for e in registry.list_checkpoints(settings())}
+    assert entry.fingerprint not in {e.fingerprint for e in list_checkpoints(settings())}
     stale = open_app(checkpoint=reference)
     assert "is no longer in the store" in said(stale)
     assert button(stale, "Open demo-bert")

@@ -16,8 +16,8 @@ from streamlit.testing.v1 import AppTest
 
 from inspector.catalog import CATALOG, PAGES
 from inspector.demo import DEMOS
+from inspector.serving.storing import registry
 from inspector.settings import settings
-from inspector.store import registry
 from inspector.store.reference import CheckpointRef
 from pages._ui import figure_files, session, table_files
 from tests.app.looking import button, metrics, said, titles

@@ -14,10 +14,12 @@ from collections.abc import Callable
 from streamlit.testing.v1 import AppTest
 
 from inspector.demo import DEMOS
+from inspector.serving.storing.registry import delete_checkpoint, write_upload
+from inspector.serving.storing.room import reserve_upload
 from inspector.settings import settings
-from inspector.store.keeping.quota import account, reserve_upload
+from inspector.store.keeping.quota import account
 from inspector.store.reference import CheckpointRef
-from inspector.store.registry import delete_checkpoint, list_checkpoints, write_upload
+from inspector.store.stored import list_checkpoints
 from pages._ui import session
 from tests.app.looking import button, said
 

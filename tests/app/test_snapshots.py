@@ -17,7 +17,7 @@ from streamlit.testing.v1 import AppTest
 
 from inspector.demo import SNAPSHOTS
 from inspector.settings import settings
-from inspector.store import registry
+from inspector.store.stored import list_checkpoints
 from tests.app.looking import button, said
 
 Open = Callable[..., AppTest]
@@ -135,6 +135,6 @@ def test_an_uploaded_archive_is_shown_as_a_run(open_app: Open) -> None:
     assert app.query_params["run"] == "uploads:tiny"
     assert "tiny" in chart(app)["layout"]["title"]["text"]
     assert app.dataframe[0].value["step"].tolist() == [0, 100]
-    assert {stored.name for stored in registry.list_checkpoints(settings())} == {
+    assert {stored.name for stored in list_checkpoints(settings())} == {
         "tiny/checkpoint-0", "tiny/checkpoint-100",
     }  # fmt: skip

@@ -10,9 +10,10 @@ import numpy as np
 from playwright.sync_api import Locator, expect
 from safetensors.numpy import save
 
+from inspector.serving.storing import registry
 from inspector.serving.trial import Server
 from inspector.settings import read_settings
-from inspector.store import registry
+from inspector.store.stored import list_checkpoints
 from tests.browser.looking import expect_calm
 
 CONFIG = {
@@ -42,13 +43,13 @@ def stored(server: Server) -> set[str]:
     """Names of what the store holds; nothing that arrived lies about."""
     settings = read_settings({"INSPECTOR_HOME": str(server.log.parent / "store")})
     assert list((settings.home / "incoming").glob("[!.]*")) == []
-    return {entry.name for entry in registry.list_checkpoints(settings)}
+    return {entry.name for entry in list_checkpoints(settings)}
 
 
 def empty(server: Server) -> None:
     """Delete what a server's store holds."""
     settings = read_settings({"INSPECTOR_HOME": str(server.log.parent / "store")})
-    for entry in registry.list_checkpoints(settings):
+    for entry in list_checkpoints(settings):
         registry.delete_checkpoint(entry.fingerprint, settings=settings)
     assert stored(server) == set()
 

@@ -19,8 +19,7 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Split
 
 from inspector.sandbox.confinement import GPUS
-from inspector.store.manifests.entries import MAPS, OPENED
-from inspector.store.registry import WORKERS
+from inspector.store.manifests.entries import MAPS, OPENED, WORKERS
 from tests.store.store_builders import small_checkpoint
 
 ROOT = Path(__file__).parents[2]

@@ -139,7 +139,7 @@ TABLE = (
         "tests/store/test_shared_store.py::test_the_stores_errors_become_sentences", HASHED,
     ),
     Proven(
-        "inspector/store/keeping/quota.py", "the least recently used", "the upload does not fit beside those there",
+        "inspector/serving/storing/room.py", "the least recently used", "the upload does not fit beside those there",
         "tests/store/test_store_quota.py::test_a_full_store_refuses_an_upload_and_says_what_to_delete",
         "tests/store/test_store_quota.py::test_the_account_counts_every_byte_of_the_store",
     ),

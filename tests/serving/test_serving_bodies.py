@@ -24,10 +24,10 @@ from streamlit.web.server.starlette.starlette_routes import create_upload_routes
 
 from inspector.serving.bodies import FRAME_NBYTES, PIECE, STANDS_IN, Body
 from inspector.serving.storing.arriving import ARRIVING, Arriving, Received
+from inspector.serving.storing.registry import move_upload, new_upload, read_names
 from inspector.serving.uploads import SMALL_NBYTES, PendingUploads, Uploads
 from inspector.settings import Settings
 from inspector.store.hashing import identify
-from inspector.store.registry import move_upload, new_upload, read_names
 from tests.conftest import silent
 from tests.models.loops import run
 

@@ -14,13 +14,13 @@ from safetensors.torch import save_file
 from transformers import LlamaForCausalLM
 
 from inspector.results.checkpoint import Opened
+from inspector.serving.storing.registry import discard_upload, new_upload, write_upload
 from inspector.settings import Settings
 from inspector.store.manifests.entries import load_manifest
 from inspector.store.manifests.manifest import Manifest
 from inspector.store.opening import open_checkpoint
 from inspector.store.origins.origin import Reach
 from inspector.store.reference import CheckpointRef
-from inspector.store.registry import discard_upload, new_upload, write_upload
 from tests.conftest import silent
 from tests.families import random_model, save_checkpoint
 

@@ -15,17 +15,18 @@ import pytest
 from fsspec.implementations.local import LocalFileSystem
 
 from inspector.errors import CancelledError, CheckpointError, SettingsError
+from inspector.serving.storing import registry, room
+from inspector.serving.storing.marks import is_marked, mark
 from inspector.serving.storing.shared import publishing as shared
 from inspector.serving.storing.shared.listing import listing
 from inspector.serving.storing.uploads import delete_upload, list_uploads, rename_upload, trouble
 from inspector.settings import Settings, read_settings
-from inspector.store import registry
 from inspector.store.files import share
 from inspector.store.hashing import fingerprint_of
 from inspector.store.keeping import quota
-from inspector.store.keeping.marks import is_marked, mark
 from inspector.store.manifests.entries import load_manifest
 from inspector.store.reference import CheckpointRef
+from inspector.store.stored import list_checkpoints
 from tests.store.s3_server import BUCKET, SECRET, S3Place, environment, free_port, running_s3
 from tests.store.store_builders import opened, small_checkpoint, upload_of
 
@@ -426,16 +427,16 @@ def test_copies_make_room_first_and_none_that_is_in_use(tmp_path, folder_place):
 
     full = replace(second, store_nbytes=quota.account(second).used_nbytes)
     with pytest.raises(CheckpointError, match="The store is full"):
-        quota.make_room(2, replace(full, store=None))  # on its own, a copy is somebody's upload
+        room.make_room(2, replace(full, store=None))  # on its own, a copy is somebody's upload
     result.write_bytes(b"x")
-    quota.make_room(1, full)
-    here = {stored.name for stored in registry.list_checkpoints(second)}
+    room.make_room(1, full)
+    here = {stored.name for stored in list_checkpoints(second)}
     assert here == {"own", "pinned", "used"}
     assert result.exists()
     assert set(names(second)) == {"own", "copied", "pinned", "used"}  # it can be fetched again
     with pytest.raises(CheckpointError, match="The store is full"):
-        quota.make_room(full.store_nbytes, full)
-    assert {stored.name for stored in registry.list_checkpoints(second)} == here
+        room.make_room(full.store_nbytes, full)
+    assert {stored.name for stored in list_checkpoints(second)} == here
     kinds = {kind.name: kind.can_go for kind in quota.account(second).kinds}
     assert kinds["uploads"] == "first if the shared store has them, unless pinned or in use"
 

@@ -20,12 +20,12 @@ from inspector.models.checkpoint import Checkpoint
 from inspector.models.tensors import read_tensors
 from inspector.serving.engine.local import LocalEngine
 from inspector.serving.storing.arriving import Arriving, how_far, outline
+from inspector.serving.storing.registry import discard_opened, discard_upload, incoming_folder
 from inspector.settings import Settings
 from inspector.store.copies import same_bytes
 from inspector.store.keeping.quota import account
 from inspector.store.readers.streams import stream, whole_parts
 from inspector.store.reference import CheckpointRef
-from inspector.store.registry import discard_opened, discard_upload, incoming_folder
 from tests.models import alike
 from tests.serving.engine.engine_harness import WAIT
 from tests.store.store_builders import opened, small_checkpoint

@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 
 from inspector.errors import CheckpointError
-from inspector.store.keeping.quota import account, make_room, trim
+from inspector.serving.storing.registry import delete_checkpoint, pin_checkpoint, rename_checkpoint, sweep
+from inspector.serving.storing.room import make_room
+from inspector.store.keeping.quota import account, trim
 from inspector.store.manifests.entries import load_manifest
 from inspector.store.reference import CheckpointRef
-from inspector.store.registry import delete_checkpoint, list_checkpoints, pin_checkpoint, rename_checkpoint, sweep
+from inspector.store.stored import list_checkpoints
 from tests.sentences import DAMAGED_ENTRY
 from tests.store.store_builders import opened, small_checkpoint, upload_of
 

@@ -10,6 +10,9 @@ import numpy as np
 import pytest
 
 from inspector.serving.storing.arriving import Arriving
+from inspector.serving.storing.marks import Told, write_told
+from inspector.serving.storing.registry import pin_checkpoint, write_upload
+from inspector.serving.storing.room import reserve_upload
 from inspector.serving.storing.shared import publishing as shared
 from inspector.serving.storing.uploads import delete_upload
 from inspector.settings import read_settings
@@ -18,11 +21,8 @@ from inspector.store.hashing import HASHES, HashCache
 from inspector.store.keeping.arrays import ArrayCache
 from inspector.store.keeping.compiled import put_compiled
 from inspector.store.keeping.holding import load_held
-from inspector.store.keeping.marks import Told, write_told
-from inspector.store.keeping.quota import reserve_upload
 from inspector.store.manifests.entries import results_folder
 from inspector.store.reference import CheckpointRef
-from inspector.store.registry import pin_checkpoint, write_upload
 from tests.conftest import silent
 from tests.store.store_builders import opened, small_checkpoint, upload_of
 

@@ -16,23 +16,24 @@ import pytest
 from safetensors.numpy import load_file
 
 from inspector.errors import CheckpointError
+from inspector.serving.storing.registry import (
+    delete_checkpoint,
+    discard_upload,
+    pin_checkpoint,
+    rename_checkpoint,
+    write_upload,
+)
+from inspector.serving.storing.room import make_room, reserve_upload
 from inspector.settings import MB, read_settings
 from inspector.store.hashing import HASHES
 from inspector.store.keeping import holding
 from inspector.store.keeping.arrays import ArrayCache
 from inspector.store.keeping.holding import load_held
-from inspector.store.keeping.quota import RESERVED, account, make_room, reserve_upload, trim
+from inspector.store.keeping.quota import RESERVED, account, trim
 from inspector.store.manifests.entries import load_manifest
 from inspector.store.opening import open_checkpoint
 from inspector.store.reference import CheckpointRef
-from inspector.store.registry import (
-    delete_checkpoint,
-    discard_upload,
-    list_checkpoints,
-    pin_checkpoint,
-    rename_checkpoint,
-    write_upload,
-)
+from inspector.store.stored import list_checkpoints
 from tests.conftest import silent
 from tests.store.store_builders import opened, pack, small_checkpoint, upload_of, uploaded
 
@@ -59,9 +60,9 @@ import inspector.serving.storing.origins
 from inspector.errors import CheckpointError
 from inspector.settings import settings
 from inspector.store.opening import open_checkpoint
-from inspector.store.keeping.quota import reserve_upload
+from inspector.serving.storing.room import reserve_upload
 from inspector.store.reference import CheckpointRef
-from inspector.store.registry import write_upload
+from inspector.serving.storing.registry import write_upload
 files = sorted(Path(sys.argv[1]).iterdir())
 print("ready", flush=True)
 sys.stdin.readline()

@@ -18,13 +18,14 @@ from inspector.results.checkpoint import Opened
 from inspector.serving.engine.wire import OpenRequest
 from inspector.serving.engine.worker_folder import WorkerFolder
 from inspector.serving.storing import receiving
+from inspector.serving.storing.marks import Told, write_told
 from inspector.serving.storing.opening import open_checkpoint as draft_checkpoint
-from inspector.store.keeping.marks import Told, write_told
+from inspector.serving.storing.registry import new_upload, write_upload
 from inspector.store.manifests.entries import load_manifest
 from inspector.store.opening import open_checkpoint
 from inspector.store.origins.origin import Reach
 from inspector.store.reference import CheckpointRef
-from inspector.store.registry import list_checkpoints, new_upload, write_upload
+from inspector.store.stored import list_checkpoints
 from tests.conftest import silent
 from tests.store.store_builders import opened, small_checkpoint, upload_of
 

@@ -15,14 +15,11 @@ from pathlib import Path
 import pytest
 
 from inspector.errors import CheckpointError
-from inspector.store import files, registry
-from inspector.store.manifests.entries import load_manifest
-from inspector.store.reference import CheckpointRef
-from inspector.store.registry import (
+from inspector.serving.storing import registry
+from inspector.serving.storing.registry import (
     delete_checkpoint,
     discard_upload,
     incoming_folder,
-    list_checkpoints,
     new_upload,
     pin_checkpoint,
     read_names,
@@ -30,6 +27,10 @@ from inspector.store.registry import (
     sweep,
     write_upload,
 )
+from inspector.store import files
+from inspector.store.manifests.entries import load_manifest
+from inspector.store.reference import CheckpointRef
+from inspector.store.stored import list_checkpoints
 from tests.sentences import DAMAGED_ENTRY
 from tests.store.store_builders import opened, small_checkpoint, upload_of
 
@@ -53,7 +54,7 @@ print(manifest.fingerprint)
 
 SWEEP = """
 from inspector.settings import settings
-from inspector.store.registry import sweep
+from inspector.serving.storing.registry import sweep
 sweep(settings())
 """
 READ = ("config.json", "model.safetensors", "vocab.txt")

@@ -17,10 +17,11 @@ from pathlib import Path
 import psutil
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from inspector.serving.storing.registry import sweep
 from inspector.serving.trial import ROOT, Server, wait_until_up
 from inspector.settings import read_settings
 from inspector.store.manifests.entries import load_manifest
-from inspector.store.registry import list_checkpoints, sweep
+from inspector.store.stored import list_checkpoints
 from tools.chromium import FLAGS, find_chromium
 
 WAIT_SECONDS = 300  # until a fault counts as one that nobody was told of

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from inspector.serving.trial import Server, start_app, wait_until_up
 from inspector.settings import read_settings
-from inspector.store import registry
+from inspector.store.stored import list_checkpoints
 from tools.load.checkpoints import write_uploads
 from tools.load.crowd import Measured, Oracle, Upload, asked_by, crowd
 from tools.load.people import person
@@ -88,7 +88,7 @@ def upload_once(server: Server, home: Path, archives: dict[str, bytes]) -> dict[
         name = f"{kind.replace(' ', '-')}.zip"
         with person(server.url) as someone:
             someone.upload(name, content)
-            stored = registry.list_checkpoints(settings)
+            stored = list_checkpoints(settings)
         new = {f"upload:{each.fingerprint[:16]}" for each in stored} - {upload.reference for upload in found.values()}
         found[kind] = Upload(name, content, new.pop())
     return found
@@ -96,7 +96,7 @@ def upload_once(server: Server, home: Path, archives: dict[str, bytes]) -> dict[
 
 def is_there(home: Path, upload: Upload) -> bool:
     """Whether the store still holds an upload."""
-    stored = registry.list_checkpoints(read_settings({"INSPECTOR_HOME": str(home)}))
+    stored = list_checkpoints(read_settings({"INSPECTOR_HOME": str(home)}))
     return any(f"upload:{each.fingerprint[:16]}" == upload.reference for each in stored)
 
 

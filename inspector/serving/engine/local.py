@@ -56,8 +56,8 @@ from inspector.serving.engine.wire import (
     read_partial,
     read_progress,
 )
+from inspector.serving.storing.marks import veiled
 from inspector.settings import Settings
-from inspector.store.keeping.marks import veiled
 from inspector.store.origins.hub import versions_folder
 from inspector.store.reference import CheckpointRef
 

@@ -25,11 +25,11 @@ from inspector.serving.engine.outside import Outside
 from inspector.serving.engine.protocol import Progress
 from inspector.serving.engine.wire import SAID, BatchRequest, OpenRequest, Setup, device_of
 from inspector.serving.engine.worker_folder import WorkerFolder
+from inspector.serving.storing.registry import discard_upload
 from inspector.settings import MB
 from inspector.store.hashing import BackgroundHasher
 from inspector.store.manifests.documents import collector_paused
 from inspector.store.origins.origin import Reach
-from inspector.store.registry import discard_upload
 
 # Bytes of a worker's answer, by what the question needs, well above the largest that were measured: the tensors of
 # DeepSeek-V3 (27 MB), a million learning rates (48 MB), a lens of five million cells (315 MB).

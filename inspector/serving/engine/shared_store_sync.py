@@ -19,13 +19,14 @@ from inspector.results.checkpoint import Opened
 from inspector.serving.engine.jobs import LocalJob
 from inspector.serving.engine.protocol import Progress
 from inspector.serving.engine.wire import OpenRequest, RunRequest
+from inspector.serving.storing import registry
+from inspector.serving.storing.marks import is_marked, mark
 from inspector.serving.storing.origins.incoming import Incoming
 from inspector.serving.storing.shared import publishing as shared
 from inspector.serving.storing.shared.listing import drop_copies, listing
 from inspector.serving.storing.shared.remote import open_remote
 from inspector.settings import Settings
-from inspector.store import registry
-from inspector.store.keeping.marks import is_marked, mark
+from inspector.store.manifests.documents import is_fingerprint
 from inspector.store.manifests.entries import MANIFEST, OPENED, UPLOADS
 from inspector.store.origins.upload import Upload
 from inspector.store.reference import CheckpointRef
@@ -110,11 +111,11 @@ class SharedStoreSync:
                 yield from self._unless_here(digits, (UPLOADS,))
             return
         for fingerprint in (request.fingerprint, request.parameters.get("other")):
-            if isinstance(fingerprint, str) and registry.is_fingerprint(fingerprint):
+            if isinstance(fingerprint, str) and is_fingerprint(fingerprint):
                 yield from self._unless_here(fingerprint, (UPLOADS, OPENED))
 
     def _unless_here(self, digits: str, kinds: tuple[str, ...]) -> Iterator[str]:
-        pattern = digits if registry.is_fingerprint(digits) else f"{digits}*"
+        pattern = digits if is_fingerprint(digits) else f"{digits}*"
         folders = [self._settings.home / kind for kind in kinds]
         if not any(any(folder.glob(f"{pattern}/{MANIFEST}")) for folder in folders):
             yield digits

@@ -24,10 +24,18 @@ from inspector.store.keeping.arrays import MAX_NBYTES
 from inspector.store.keeping.quota import GIVEN, trim
 from inspector.store.keeping.results import RESULT, limit_of, put_copy
 from inspector.store.manifests.documents import DamagedError, copy_file, is_fingerprint, is_plain_file
-from inspector.store.manifests.entries import ENTRY, MANIFEST, OPENED, UPLOADS, results_folder
+from inspector.store.manifests.entries import (
+    ENTRY,
+    INCOMINGS,
+    MANIFEST,
+    OPENED,
+    TEMPORARY,
+    UPLOADS,
+    WORKERS,
+    results_folder,
+)
 from inspector.store.manifests.reader import FOLDER, WEIGHTS
 from inspector.store.reference import CheckpointRef
-from inspector.store.registry import INCOMINGS, TEMPORARY, WORKERS
 
 Signature = tuple[int, ...]  # tells an entry from a later one of the same name
 

@@ -18,11 +18,11 @@ from typing import BinaryIO
 
 from inspector.errors import CheckpointError
 from inspector.progress import time_left
+from inspector.serving.storing import registry
+from inspector.serving.storing.room import reserve_upload
 from inspector.settings import Settings
-from inspector.store import registry
 from inspector.store.files import create_file
 from inspector.store.hashing import MAX_HEADER, PIECE, remember
-from inspector.store.keeping.quota import reserve_upload
 from inspector.store.names import is_archive, weight_format
 from inspector.store.origins.sources import choose_members
 from inspector.text import bytes_text

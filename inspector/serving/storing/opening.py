@@ -12,11 +12,11 @@ from pathlib import Path
 
 from inspector.errors import CheckpointError
 from inspector.progress import Progress
+from inspector.serving.storing.room import make_room
 from inspector.settings import Settings
 from inspector.store import opening
 from inspector.store.files import workspace
 from inspector.store.hashing import Identity, identify
-from inspector.store.keeping.quota import make_room
 from inspector.store.manifests.manifest import Manifest
 from inspector.store.origins.sources import Source, is_below
 from inspector.store.readers.archives import unpack, unpack_snapshots

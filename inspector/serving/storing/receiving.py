@@ -19,11 +19,11 @@ from typing import Any
 from inspector.errors import CheckpointError, WorkerError
 from inspector.progress import Progress
 from inspector.results.checkpoint import Opened
+from inspector.serving.storing.marks import Told, read_told
+from inspector.serving.storing.room import make_room
 from inspector.settings import Settings
 from inspector.store.files import below, put_folder, workspace
 from inspector.store.hashing import BackgroundHasher, Identity, fingerprint_of, identify
-from inspector.store.keeping.marks import Told, read_told
-from inspector.store.keeping.quota import make_room
 from inspector.store.manifests.documents import (
     DamagedError,
     copy_file,
@@ -38,8 +38,8 @@ from inspector.store.manifests.reader import FOLDER, WEIGHTS, read_manifest, rea
 from inspector.store.names import CONFIGS, VOCABULARIES, clean_name
 from inspector.store.origins.origin import Origin, Reach
 from inspector.store.origins.sources import Source, is_below
-from inspector.store.registry import write_entry
 from inspector.store.staging import is_kept
+from inspector.store.stored import write_entry
 
 MAX_FOLDER_FILE = 250_000_000  # bytes of a vocabulary, a little above what is staged
 DAMAGED = "The worker staged other files than those it had to open, so they were rejected: open the checkpoint again."

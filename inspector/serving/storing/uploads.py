@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from inspector.serving.storing import registry
+from inspector.serving.storing.marks import is_marked
 from inspector.serving.storing.shared import publishing as shared
 from inspector.serving.storing.shared.entry import write_shared
 from inspector.serving.storing.shared.listing import listing
 from inspector.serving.storing.shared.remote import open_remote
 from inspector.settings import Settings
-from inspector.store import registry
-from inspector.store.keeping.marks import is_marked
+from inspector.store.manifests.documents import is_fingerprint
 from inspector.store.manifests.entries import UPLOADS
 from inspector.store.manifests.manifest import StoredCheckpoint
+from inspector.store.stored import list_checkpoints
 
 
 def list_uploads(settings: Settings) -> tuple[StoredCheckpoint, ...]:
@@ -21,13 +23,13 @@ def list_uploads(settings: Settings) -> tuple[StoredCheckpoint, ...]:
     A shared store that cannot be reached is no reason to show nothing: `trouble` says so.
     """
     if settings.store is None:
-        return registry.list_checkpoints(settings)
+        return list_checkpoints(settings)
     there = {
         upload.fingerprint: StoredCheckpoint(upload.fingerprint, upload.name, upload.nbytes, upload.created)
         for upload in listing(settings).uploads(settings)
     }
     # After the question, which drops what was deleted elsewhere.
-    here = {stored.fingerprint: stored for stored in registry.list_checkpoints(settings)}
+    here = {stored.fingerprint: stored for stored in list_checkpoints(settings)}
     for fingerprint in there.keys() & here.keys():
         there[fingerprint] = replace(there[fingerprint], pinned=here[fingerprint].pinned)
     found = (here | there).values()
@@ -61,7 +63,7 @@ def delete_upload(fingerprint: str, *, settings: Settings) -> None:
 
 
 def _rename_there(fingerprint: str, name: str, settings: Settings) -> bool:
-    if settings.store is None or not registry.is_fingerprint(fingerprint):
+    if settings.store is None or not is_fingerprint(fingerprint):
         return False
     remote = open_remote(settings)
     found = shared.read_upload(remote, fingerprint)
@@ -74,7 +76,7 @@ def _rename_there(fingerprint: str, name: str, settings: Settings) -> bool:
 
 
 def _delete_there(fingerprint: str, settings: Settings) -> bool:
-    if settings.store is None or not registry.is_fingerprint(fingerprint):
+    if settings.store is None or not is_fingerprint(fingerprint):
         return False
     remote = open_remote(settings)
     listed = remote.size(shared.listed_path(fingerprint)) is not None

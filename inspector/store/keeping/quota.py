@@ -1,8 +1,6 @@
-"""Keep the store within its quota: count it, make room, refuse what does not fit.
+"""Keep the store within its quota: count it, and remove what can be made again.
 
-Room is made first of uploads that the shared store holds as well, which can be fetched again, then
-of results, which can be computed again: those not used for longest. Other uploads are somebody's
-own: they go only where the settings say so. None goes that is pinned or in use, by this server or
+Results go that can be computed again, those not used for longest first. None goes that is in use, by this process or
 another one of the same home. One process makes room at a time.
 """
 
@@ -20,35 +18,34 @@ from pathlib import Path
 
 from inspector.errors import CheckpointError
 from inspector.results.store import StoreAccount, StoredKind, StoredUpload
-from inspector.settings import MB, Settings
-from inspector.store import registry
-from inspector.store.files import below, create_file, remove_file, remove_folder, turn
+from inspector.settings import Settings
+from inspector.store.files import below, remove_file, remove_folder, turn
 from inspector.store.keeping.arrays import STALE_SECONDS
 from inspector.store.keeping.compiled import COMPILED
 from inspector.store.keeping.holding import is_used, last_used
-from inspector.store.keeping.marks import is_marked
 from inspector.store.manifests.documents import is_fingerprint, is_plain_folder
-from inspector.store.manifests.entries import MAPS, OPENED, UPLOADS
+from inspector.store.manifests.entries import INCOMINGS, MAPS, OPENED, TEMPORARY, UPLOADS, WORKERS
+from inspector.store.manifests.manifest import StoredCheckpoint
+from inspector.store.stored import list_checkpoints
 
 RESERVED = ".reserved"  # an upload's size, before its bytes have arrived
 GIVEN = "given"  # in a worker's folder: what the server links there
-NAMED = 3  # uploads that a refusal names at most
 # Folder below home -> what it holds, and when that is removed to make room.
 KINDS = {
     UPLOADS: ("uploads", "when you delete them"),
     OPENED: ("copies of configurations and tokenizers", "first, unless in use"),
     MAPS: ("maps and neighbors", "first"),
     COMPILED: ("compiled code", "never: small, but slow to rebuild"),
-    registry.INCOMINGS: ("arriving uploads", "when they are stored or refused"),
-    registry.TEMPORARY: ("work in progress", "when it is done"),
-    registry.WORKERS: ("folders of workers", "when the worker ends"),
+    INCOMINGS: ("arriving uploads", "when they are stored or refused"),
+    TEMPORARY: ("work in progress", "when it is done"),
+    WORKERS: ("folders of workers", "when the worker ends"),
 }
 EVICTED = "when room is needed, unless pinned or in use"
 FETCHABLE = "first if the shared store has them, unless pinned or in use"
 
 
 @dataclass(frozen=True, slots=True)
-class _Removable:
+class Removable:
     """Something that may go to make room."""
 
     used: float  # when it was last used, seconds since 1970
@@ -65,8 +62,8 @@ def account(settings: Settings) -> StoreAccount:
         told = KINDS | {UPLOADS: ("uploads", EVICTED if all_go else FETCHABLE)}
     for folder, (name, can_go) in told.items():
         paths = list(_visible(settings.home / folder))
-        kinds.append(StoredKind(name, len(paths), sum(map(_nbytes, paths)), can_go))
-    uploads = [_upload(stored, settings) for stored in registry.list_checkpoints(settings)]
+        kinds.append(StoredKind(name, len(paths), sum(map(nbytes_of, paths)), can_go))
+    uploads = [_upload(stored, settings) for stored in list_checkpoints(settings)]
     return StoreAccount(
         quota_nbytes=settings.store_nbytes,
         used_nbytes=sum(kind.nbytes for kind in kinds),
@@ -76,53 +73,13 @@ def account(settings: Settings) -> StoreAccount:
     )
 
 
-def reserve_upload(nbytes: int, settings: Settings) -> tuple[str, Path]:
-    """Start an upload for which there is room, and make room if there is not.
-
-    Returns:
-        As `registry.new_upload`.
-
-    Raises:
-        CheckpointError: If the store is full; the text says what to delete.
-    """
-    with turn(settings.home):
-        _make_room(nbytes, settings)
-        upload, folder = registry.new_upload(settings)
-        with create_file(folder / RESERVED) as file:
-            file.truncate(nbytes)  # takes no room on the disk, but counts
-    return upload, folder
-
-
-def make_room(nbytes: int, settings: Settings) -> None:
-    """Make room for more than the store holds now.
-
-    Args:
-        nbytes: How much more; negative: that much goes by itself.
-
-    Raises:
-        CheckpointError: If the store is full; the text says what to delete.
-    """
-    with turn(settings.home):
-        _make_room(nbytes, settings)
-
-
 def trim(settings: Settings) -> None:
     """Remove results, those not used for longest first, until the store is within its quota."""
     with turn(settings.home):
-        _evict(_used_nbytes(settings) - settings.store_nbytes, _results(settings))
+        evict(used_nbytes(settings) - settings.store_nbytes, results(settings))
 
 
-def _make_room(nbytes: int, settings: Settings) -> None:
-    missing = _used_nbytes(settings) + nbytes - settings.store_nbytes
-    missing = _evict(missing, _uploads(settings, is_marked))
-    missing = _evict(missing, _results(settings))
-    if settings.store_evict == "uploads":
-        missing = _evict(missing, _uploads(settings, lambda entry, settings: True))
-    if missing > 0:
-        raise CheckpointError(_refusal(missing, nbytes, settings))
-
-
-def _evict(missing: int, candidates: Iterator[_Removable]) -> int:
+def evict(missing: int, candidates: Iterator[Removable]) -> int:
     """Remove what was not used for longest until nothing is missing; returns what still is."""
     if missing <= 0:
         return missing
@@ -135,7 +92,8 @@ def _evict(missing: int, candidates: Iterator[_Removable]) -> int:
     return missing
 
 
-def _results(settings: Settings) -> Iterator[_Removable]:
+def results(settings: Settings) -> Iterator[Removable]:
+    """What can be computed again, and what can be opened again, unless it is in use."""
     now = time.time()
     for folder in filter(_is_ours, below(settings.home / MAPS)):
         for path in below(folder):
@@ -144,10 +102,10 @@ def _results(settings: Settings) -> Iterator[_Removable]:
                 # What is still being written has another name, and is left alone for a while.
                 if path.suffix or now - stat.st_mtime > STALE_SECONDS:
                     remove = partial(remove_file, path)
-                    yield _Removable(stat.st_mtime, stat.st_size, remove)
+                    yield Removable(stat.st_mtime, stat.st_size, remove)
     for entry in filter(_is_ours, below(settings.home / OPENED)):
         if not is_used(entry):
-            yield _Removable(last_used(entry), _nbytes(entry), partial(remove_folder, entry))
+            yield Removable(last_used(entry), nbytes_of(entry), partial(remove_folder, entry))
 
 
 def _is_ours(folder: Path) -> bool:
@@ -155,21 +113,13 @@ def _is_ours(folder: Path) -> bool:
     return is_fingerprint(folder.name) and is_plain_folder(folder)
 
 
-def _uploads(settings: Settings, may_go: Callable[[Path, Settings], bool]) -> Iterator[_Removable]:
-    for stored in registry.list_checkpoints(settings):
-        entry = settings.home / UPLOADS / stored.fingerprint
-        if may_go(entry, settings) and not stored.pinned and not is_used(entry):
-            remove = partial(registry.delete_checkpoint, stored.fingerprint, settings=settings)
-            yield _Removable(last_used(entry), _nbytes(entry), remove)
-
-
-def _upload(stored: registry.StoredCheckpoint, settings: Settings) -> StoredUpload:
+def _upload(stored: StoredCheckpoint, settings: Settings) -> StoredUpload:
     entry = settings.home / UPLOADS / stored.fingerprint
     used = datetime.fromtimestamp(last_used(entry), UTC)
     return StoredUpload(
         name=stored.name,
         fingerprint=stored.fingerprint,
-        nbytes=_nbytes(entry),
+        nbytes=nbytes_of(entry),
         created=stored.created,
         last_used=used.isoformat(timespec="seconds"),
         pinned=stored.pinned,
@@ -177,38 +127,20 @@ def _upload(stored: registry.StoredCheckpoint, settings: Settings) -> StoredUplo
     )
 
 
-def _refusal(missing: int, nbytes: int, settings: Settings) -> str:
-    quota = f"{settings.store_nbytes / MB:,.1f} MB"
-    if nbytes > settings.store_nbytes:
-        return (
-            f"The upload has {nbytes / MB:,.1f} MB, but the store is limited to {quota}: set INSPECTOR_STORE_MB "
-            "higher, or open the checkpoint as a folder."
-        )
-    named, freed = [], 0
-    for upload in account(settings).uploads:
-        if freed < missing and len(named) < NAMED and not upload.pinned:
-            named.append(f"{upload.name} ({upload.nbytes / MB:,.1f} MB)")
-            freed += upload.nbytes
-    advice = f"delete {' and '.join(named)}, the least recently used, or" if named else "unpin one, or"
-    return (
-        f"The store is full: it would need {missing / MB:,.1f} MB more than its {quota}: "
-        f"{advice} set INSPECTOR_STORE_MB higher."
-    )
-
-
-def _used_nbytes(settings: Settings) -> int:
-    return sum(_nbytes(path) for kind in KINDS for path in _visible(settings.home / kind))
+def used_nbytes(settings: Settings) -> int:
+    """Bytes of all that the store holds."""
+    return sum(nbytes_of(path) for kind in KINDS for path in _visible(settings.home / kind))
 
 
 def _own_nbytes(found: os.stat_result, path: str) -> int:
     """Bytes of a file; of a worker's folder and of arriving uploads those on the disk, as files there have holes."""
-    _, _, inside = path.partition(f"{os.sep}{registry.WORKERS}{os.sep}")
+    _, _, inside = path.partition(f"{os.sep}{WORKERS}{os.sep}")
     if found.st_nlink > 1 and Path(inside).parts[1:2] == (GIVEN,):
         return 0  # what is linked there counts where it lies
     on_disk = min(found.st_size, 512 * getattr(found, "st_blocks", sys.maxsize))
     if inside:
         return on_disk // max(1, found.st_nlink)
-    arrives = f"{os.sep}{registry.INCOMINGS}{os.sep}" in path and not path.endswith(RESERVED)
+    arrives = f"{os.sep}{INCOMINGS}{os.sep}" in path and not path.endswith(RESERVED)
     return on_disk if arrives else found.st_size
 
 
@@ -217,7 +149,7 @@ def _visible(folder: Path) -> Iterator[Path]:
     return (path for path in below(folder) if not path.name.startswith("."))
 
 
-def _nbytes(path: Path) -> int:
+def nbytes_of(path: Path) -> int:
     """Bytes of a file or of all files below a folder; a reservation counts until it is filled."""
     total = reserved = 0
     with suppress(OSError):

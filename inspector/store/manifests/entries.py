@@ -17,6 +17,9 @@ from inspector.store.manifests.reader import FORMAT, UPLOADS, read_manifest
 from inspector.store.manifests.tensors import write_tensors
 from inspector.store.names import clean_name, is_text
 
+INCOMINGS = "incoming"
+TEMPORARY = "temporary"
+WORKERS = "workers"  # below home: a folder for each
 OPENED = "opened"  # below home: configs and tokenizers of folders, demos and hub models
 MAPS = "maps"  # below home: what was computed, by the fingerprint of the checkpoint
 MANIFEST = "manifest.json"

@@ -19,12 +19,11 @@ from inspector.errors import CheckpointError, InspectorError
 from inspector.results.checkpoint import Opened
 from inspector.serving.bodies import ReceivedUpload
 from inspector.serving.engine.protocol import Job
+from inspector.serving.storing import registry, room
 from inspector.serving.storing.arriving import Received
 from inspector.serving.uploads import PENDING, browser_of
 from inspector.settings import settings
-from inspector.store import registry
 from inspector.store.disk import disk_sentence
-from inspector.store.keeping import quota
 from inspector.store.reference import CheckpointRef
 from inspector.text import bytes_text
 from pages._ui import session
@@ -93,7 +92,7 @@ class Arrival:
 
     def _write(self) -> None:
         in_memory = sum(len(each) for _, each in self._files if isinstance(each, bytes))  # others count already
-        upload, place = quota.reserve_upload(in_memory, settings())
+        upload, place = room.reserve_upload(in_memory, settings())
         # A session can end before it has opened this: then nobody else lets go of it.
         self._discard = weakref.finalize(self, registry.discard_upload, upload, settings=settings())
         for name, each in self._files:

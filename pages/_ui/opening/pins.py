@@ -5,8 +5,9 @@ from __future__ import annotations
 import streamlit as st
 
 from inspector.errors import InspectorError
+from inspector.serving.storing import registry
 from inspector.settings import settings
-from inspector.store import registry
+from inspector.store.stored import list_checkpoints
 
 HELP = "A pinned upload is never removed to make room in the store. You can still delete it."
 
@@ -17,7 +18,7 @@ def draw(fingerprint: str, *, place: str) -> None:
     Args:
         place: Tells this switch from another one of the same upload.
     """
-    stored = {each.fingerprint: each for each in registry.list_checkpoints(settings())}
+    stored = {each.fingerprint: each for each in list_checkpoints(settings())}
     if fingerprint not in stored:
         return
     key = f"pin {fingerprint} {place}"

@@ -22,12 +22,11 @@ from inspector.results.checkpoint import Opened
 from inspector.serving.bodies import ReceivedUpload
 from inspector.serving.engine.protocol import Job
 from inspector.serving.fragment_reruns import TICK
-from inspector.serving.storing import arriving
+from inspector.serving.storing import arriving, registry
 from inspector.serving.storing.arriving import Arriving, Received
 from inspector.serving.storing.origins.outline import Outline
 from inspector.serving.uploads import PENDING
 from inspector.settings import settings
-from inspector.store import registry
 from inspector.store.reference import CheckpointRef
 from inspector.text import literal
 from pages._ui import running, session

@@ -13,7 +13,6 @@ from safetensors.numpy import load_file
 
 from inspector.demo import RUNS, SNAPSHOTS
 from inspector.errors import CheckpointError
-from inspector.store import registry
 from inspector.store.manifests.manifest import StoredCheckpoint
 from inspector.store.origins.snapshots import (
     find_run,
@@ -26,6 +25,7 @@ from inspector.store.origins.snapshots import (
     uploaded_runs,
 )
 from inspector.store.reference import CheckpointRef
+from inspector.store.stored import list_checkpoints
 from tests.store.store_builders import opened, small_checkpoint, uploaded
 from tools.train_demos.snapshots import CARD, RECIPE, STEPS, sentences, train
 
@@ -149,7 +149,7 @@ def test_an_archive_of_snapshots_becomes_uploads_of_one_run(settings, tmp_path: 
     manifest, reference = opened(archive(run, settings=settings), settings)
     assert reference == CheckpointRef("upload", manifest.fingerprint)
     assert "'checkpoint-3' was left out: " in manifest.warnings[0]
-    runs = uploaded_runs(registry.list_checkpoints(settings))
+    runs = uploaded_runs(list_checkpoints(settings))
     assert list(runs) == ["mine"]
     assert [each.step for each in runs["mine"]] == [1, 2]
     for each in runs["mine"]:
@@ -169,7 +169,7 @@ def test_what_is_no_archive_of_snapshots_is_refused(settings, tmp_path: Path) ->
         touch(tmp_path / "bad" / f"checkpoint-{step}" / "model.safetensors")
     with pytest.raises(CheckpointError, match="'checkpoint-1' was left out: "):
         opened(archive(tmp_path / "bad", settings=settings), settings)
-    assert registry.list_checkpoints(settings) == ()
+    assert list_checkpoints(settings) == ()
 
 
 def test_the_bundled_run_is_what_its_log_says() -> None:

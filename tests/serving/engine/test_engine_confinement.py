@@ -16,9 +16,9 @@ from inspector.errors import SettingsError, WorkerError
 from inspector.sandbox import confinement, landlock, limits, seccomp
 from inspector.sandbox.confinement import Confinement
 from inspector.serving.engine.wire import Setup, WorkerFunctions
+from inspector.serving.storing.registry import new_upload
 from inspector.settings import read_settings
 from inspector.store.reference import CheckpointRef
-from inspector.store.registry import new_upload
 from tests.serving.engine.engine_attempts import DONE
 from tests.serving.engine.engine_harness import A, answer, eventually, held, running
 

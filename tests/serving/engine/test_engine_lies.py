@@ -23,10 +23,11 @@ from inspector.errors import InspectorError
 from inspector.results.checkpoint import Opened
 from inspector.serving.encoding import encode
 from inspector.serving.engine.local import LocalEngine
+from inspector.serving.storing.registry import delete_checkpoint
 from inspector.settings import read_settings
 from inspector.store.hashing import fingerprint_of
 from inspector.store.reference import CheckpointRef
-from inspector.store.registry import delete_checkpoint, list_checkpoints
+from inspector.store.stored import list_checkpoints
 from tests.serving.engine.engine_harness import WAIT
 from tests.serving.engine.engine_lies import ASKED, CATALOG, ENDS, FUNCTIONS, LIAR, MESSAGES, STAGED, TOLD
 from tests.store.store_builders import uploaded

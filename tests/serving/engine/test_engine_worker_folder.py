@@ -17,6 +17,7 @@ from inspector.sandbox.disk_usage import kept_nbytes
 from inspector.serving.engine.local import LocalEngine
 from inspector.serving.engine.wire import OpenRequest, RunRequest
 from inspector.serving.engine.worker_folder import WorkerFolder
+from inspector.serving.storing.registry import delete_checkpoint, new_upload, rename_checkpoint, write_upload
 from inspector.settings import read_settings
 from inspector.store.hashing import HASHES
 from inspector.store.keeping.arrays import ArrayCache
@@ -24,7 +25,7 @@ from inspector.store.keeping.holding import is_used
 from inspector.store.keeping.quota import account
 from inspector.store.manifests.entries import results_folder
 from inspector.store.reference import CheckpointRef
-from inspector.store.registry import delete_checkpoint, list_checkpoints, new_upload, rename_checkpoint, write_upload
+from inspector.store.stored import list_checkpoints
 from tests.serving.engine.engine_attempts import DONE
 from tests.serving.engine.engine_harness import answer, eventually, running
 from tests.store.store_builders import opened, small_checkpoint, upload_of

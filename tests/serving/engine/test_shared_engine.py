@@ -15,11 +15,11 @@ from inspector.results.plain import to_json
 from inspector.serving.encoding import encode
 from inspector.serving.engine.local import LocalEngine
 from inspector.serving.engine.wire import Setup, WorkerFunctions
+from inspector.serving.storing import registry
+from inspector.serving.storing.marks import is_marked, veiled
 from inspector.serving.storing.shared.remote import Remote
 from inspector.serving.storing.uploads import list_uploads
 from inspector.settings import Settings, read_settings
-from inspector.store import registry
-from inspector.store.keeping.marks import is_marked, veiled
 from inspector.store.reference import CheckpointRef
 from tests.serving.engine.engine_harness import WAIT, eventually
 from tests.store.s3_server import BUCKET, KEY, SECRET, environment, running_s3

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import ClassVar
 
 from inspector.errors import CheckpointError
+from inspector.serving.storing.marks import read_told
+from inspector.serving.storing.registry import incoming_folder, read_names
 from inspector.settings import Settings
 from inspector.store.files import FRESH, below
-from inspector.store.keeping.marks import read_told
 from inspector.store.names import INNER, is_archive, weight_format
 from inspector.store.origins.origin import Origin, Reach, size_of
 from inspector.store.origins.sources import Source, choose_members
 from inspector.store.origins.upload import Upload
-from inspector.store.registry import incoming_folder, read_names
 from inspector.text import quoted
 
 

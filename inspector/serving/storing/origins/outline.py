@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import ClassVar
 
 from inspector.errors import CheckpointError
+from inspector.serving.storing.registry import incoming_folder
 from inspector.settings import Settings
 from inspector.store.files import FRESH
 from inspector.store.manifests.manifest import OUTLINE
 from inspector.store.names import weight_format
 from inspector.store.origins.origin import Origin, Reach
 from inspector.store.origins.sources import Source, folder_source
-from inspector.store.registry import incoming_folder
 
 COMING = (
     "The weights are still being uploaded. What needs their names, shapes and dtypes alone is answered already; the "

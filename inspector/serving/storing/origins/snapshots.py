@@ -7,10 +7,10 @@ from typing import ClassVar
 
 from inspector.errors import CheckpointError
 from inspector.serving.storing.origins.incoming import Incoming
+from inspector.serving.storing.registry import incoming_folder, read_names
 from inspector.store.names import is_archive
 from inspector.store.origins.origin import Reach
 from inspector.store.origins.sources import Source
-from inspector.store.registry import incoming_folder, read_names
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,13 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from inspector.errors import CheckpointError, InspectorError
+from inspector.serving.storing import registry
+from inspector.serving.storing.marks import is_marked
 from inspector.serving.storing.shared import publishing as shared
 from inspector.serving.storing.shared.entry import SharedUpload, read_shared
 from inspector.serving.storing.shared.remote import Remote, open_remote
 from inspector.settings import Settings
-from inspector.store import registry
-from inspector.store.keeping.marks import is_marked
+from inspector.store.manifests.documents import is_fingerprint
 from inspector.store.manifests.entries import UPLOADS
+from inspector.store.stored import list_checkpoints
 
 FRESH_SECONDS = 10.0  # after which the shared store is asked again
 FIRST_SECONDS = 3.0  # that a page waits for it, the first time and after a change
@@ -113,13 +115,13 @@ def _listed(remote: Remote) -> dict[str, Any]:
     return {
         name.removesuffix(".json"): stamp
         for name, stamp in remote.stamps(shared.LISTED).items()
-        if name.endswith(".json") and registry.is_fingerprint(name.removesuffix(".json"))
+        if name.endswith(".json") and is_fingerprint(name.removesuffix(".json"))
         if (stamp[0] or 0) <= shared.MAX_LISTED_NBYTES
     }
 
 
 def _drop(deleted: set[str], settings: Settings) -> None:
-    for stored in registry.list_checkpoints(settings):
+    for stored in list_checkpoints(settings):
         entry = settings.home / UPLOADS / stored.fingerprint
         if stored.fingerprint in deleted and is_marked(entry, settings):
             with suppress(CheckpointError):  # somebody else has just removed it

@@ -21,16 +21,17 @@ from pathlib import Path
 
 from inspector.errors import STOPPED, CancelledError, CheckpointError
 from inspector.progress import Progress
+from inspector.serving.storing import registry
+from inspector.serving.storing.marks import Told, mark, write_told
+from inspector.serving.storing.room import reserve_upload
 from inspector.serving.storing.shared.entry import SharedFile, SharedUpload, read_shared, write_shared
 from inspector.serving.storing.shared.remote import PIECE, Remote, open_remote
 from inspector.settings import Settings
-from inspector.store import registry
 from inspector.store.disk import disk_sentence
 from inspector.store.files import share
-from inspector.store.keeping.marks import Told, mark, write_told
-from inspector.store.keeping.quota import reserve_upload
 from inspector.store.manifests.entries import MANIFEST, ORIGINALS, UPLOADS, load_manifest
 from inspector.store.manifests.manifest import FileInfo
+from inspector.store.stored import list_checkpoints
 
 LISTED = "checkpoints"
 BLOBS = "blobs"
@@ -149,7 +150,7 @@ def is_here(fingerprint: str, settings: Settings) -> bool:
 def _publish(fingerprint: str, remote: Remote, settings: Settings, carrying: Carrying) -> None:
     entry = settings.home / UPLOADS / fingerprint
     manifest = load_manifest(fingerprint, settings=settings)
-    stored = next(s for s in registry.list_checkpoints(settings) if s.fingerprint == fingerprint)
+    stored = next(s for s in list_checkpoints(settings) if s.fingerprint == fingerprint)
     upload = SharedUpload(
         fingerprint=fingerprint,
         name=stored.name,

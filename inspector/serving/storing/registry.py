@@ -1,16 +1,14 @@
-"""The uploads in the store: receive, list, name and delete them; nothing uploaded is parsed."""
+"""The uploads of a server: receive, name and delete them; nothing uploaded is parsed."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
-import re
 import time
 import uuid
 from collections.abc import Iterable
 from dataclasses import asdict, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote, unquote
 
@@ -28,18 +26,24 @@ from inspector.store.files import (
     remove_folder,
     write_atomically,
 )
-from inspector.store.manifests.documents import is_fingerprint, is_plain_file, is_plain_folder
-from inspector.store.manifests.entries import ENTRY, MANIFEST, MAPS, OPENED, UPLOADS, read_entry, results_folder
+from inspector.store.manifests.documents import is_plain_file, is_plain_folder
+from inspector.store.manifests.entries import (
+    ENTRY,
+    INCOMINGS,
+    MAPS,
+    OPENED,
+    TEMPORARY,
+    UPLOADS,
+    WORKERS,
+    results_folder,
+)
 from inspector.store.manifests.manifest import StoredCheckpoint
-from inspector.store.names import MAX_CHECKPOINT_NAME, clean_name, is_text
+from inspector.store.names import MAX_CHECKPOINT_NAME
+from inspector.store.stored import is_entry, stored_in
 from inspector.text import quoted
 
-INCOMINGS = "incoming"
-TEMPORARY = "temporary"
-WORKERS = "workers"  # below home: a folder for each
 MAX_FILE_NAME_NBYTES = 240  # a basename may have 255 bytes on every common file system
 ABANDONED_SECONDS = 24 * 3600
-TIME = re.compile(r"[0-9T:.+Z-]{10,40}")  # ISO 8601, in the list
 _PREFIX = "_"
 _held: dict[str, int | None] = {}  # uploads that this process is receiving -> their lock
 
@@ -118,19 +122,6 @@ def discard_upload(upload: str, *, settings: Settings) -> None:
         os.close(descriptor)
 
 
-def list_checkpoints(settings: Settings) -> tuple[StoredCheckpoint, ...]:
-    """The uploads in the store, newest first; an entry that cannot be read keeps its digits."""
-    stored = [_stored(path) for path in below(settings.home / UPLOADS) if _is_entry(path)]
-    return tuple(sorted(stored, key=lambda s: (s.created, s.fingerprint), reverse=True))
-
-
-def write_entry(folder: Path, *, name: str, nbytes: int) -> None:
-    """Write what the list shows of an upload."""
-    created = datetime.now(UTC).isoformat(timespec="seconds")
-    entry = {"name": clean_name(name), "nbytes": nbytes, "created": created}
-    write_atomically(folder / ENTRY, json.dumps(entry))
-
-
 def rename_checkpoint(fingerprint: str, name: str, *, settings: Settings) -> None:
     """Give an upload another name.
 
@@ -139,7 +130,7 @@ def rename_checkpoint(fingerprint: str, name: str, *, settings: Settings) -> Non
     """
     refuse_name(name)
     folder = _entry_folder(fingerprint, settings)
-    _rewrite(folder, replace(_stored(folder), name=name.strip()), settings)
+    _rewrite(folder, replace(stored_in(folder), name=name.strip()), settings)
 
 
 def refuse_name(name: str) -> None:
@@ -162,7 +153,7 @@ def pin_checkpoint(fingerprint: str, *, pinned: bool, settings: Settings) -> Non
         CheckpointError: If the upload is gone, or the disk is full.
     """
     folder = _entry_folder(fingerprint, settings)
-    _rewrite(folder, replace(_stored(folder), pinned=pinned), settings)
+    _rewrite(folder, replace(stored_in(folder), pinned=pinned), settings)
 
 
 def delete_checkpoint(fingerprint: str, *, settings: Settings) -> None:
@@ -234,38 +225,6 @@ def _rewrite(folder: Path, stored: StoredCheckpoint, settings: Settings) -> None
 
 def _entry_folder(fingerprint: str, settings: Settings) -> Path:
     folder = settings.home / UPLOADS / fingerprint
-    if not _is_entry(folder):
+    if not is_entry(folder):
         raise CheckpointError("This checkpoint is no longer in the store: reload the page.")
     return folder
-
-
-def _is_entry(folder: Path) -> bool:
-    return is_fingerprint(folder.name) and is_plain_folder(folder) and is_plain_file(folder / MANIFEST)
-
-
-def _stored(folder: Path) -> StoredCheckpoint:
-    entry = read_entry(folder)
-    name, nbytes, created = entry.get("name"), entry.get("nbytes"), entry.get("created")
-    if not (isinstance(created, str) and _is_time(created)):
-        created = _changed(folder / MANIFEST)
-    return StoredCheckpoint(
-        fingerprint=folder.name,
-        name=clean_name(name) if isinstance(name, str) and name and is_text(name) else folder.name[:12],
-        nbytes=nbytes if type(nbytes) is int and 0 <= nbytes < 2**63 else 0,
-        created=created,
-        pinned=entry.get("pinned") is True,
-    )
-
-
-def _is_time(text: str) -> bool:
-    with contextlib.suppress(ValueError):
-        return bool(TIME.fullmatch(text)) and datetime.fromisoformat(text).tzinfo is not None
-    return False
-
-
-def _changed(path: Path) -> str:
-    try:
-        stamp = path.stat().st_mtime
-    except OSError:  # it is just being deleted
-        stamp = 0.0
-    return datetime.fromtimestamp(stamp, UTC).isoformat(timespec="seconds")

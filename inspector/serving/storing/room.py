@@ -1,0 +1,92 @@
+"""Make room for uploads, and refuse those for which there is none.
+
+Room is made first of uploads that the shared store holds as well, which can be fetched again, then
+of results, which can be computed again: those not used for longest. Other uploads are somebody's
+own: they go only where the settings say so. None goes that is pinned or in use, by this server or
+another one of the same home. One process makes room at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+from inspector.errors import CheckpointError
+from inspector.serving.storing import registry
+from inspector.serving.storing.marks import is_marked
+from inspector.settings import MB, Settings
+from inspector.store.files import create_file, turn
+from inspector.store.keeping.holding import is_used, last_used
+from inspector.store.keeping.quota import RESERVED, Removable, account, evict, nbytes_of, results, used_nbytes
+from inspector.store.manifests.entries import UPLOADS
+from inspector.store.stored import list_checkpoints
+
+NAMED = 3  # uploads that a refusal names at most
+
+
+def reserve_upload(nbytes: int, settings: Settings) -> tuple[str, Path]:
+    """Start an upload for which there is room, and make room if there is not.
+
+    Returns:
+        As `registry.new_upload`.
+
+    Raises:
+        CheckpointError: If the store is full; the text says what to delete.
+    """
+    with turn(settings.home):
+        _make_room(nbytes, settings)
+        upload, folder = registry.new_upload(settings)
+        with create_file(folder / RESERVED) as file:
+            file.truncate(nbytes)  # takes no room on the disk, but counts
+    return upload, folder
+
+
+def make_room(nbytes: int, settings: Settings) -> None:
+    """Make room for more than the store holds now.
+
+    Args:
+        nbytes: How much more; negative: that much goes by itself.
+
+    Raises:
+        CheckpointError: If the store is full; the text says what to delete.
+    """
+    with turn(settings.home):
+        _make_room(nbytes, settings)
+
+
+def _make_room(nbytes: int, settings: Settings) -> None:
+    missing = used_nbytes(settings) + nbytes - settings.store_nbytes
+    missing = evict(missing, _uploads(settings, is_marked))
+    missing = evict(missing, results(settings))
+    if settings.store_evict == "uploads":
+        missing = evict(missing, _uploads(settings, lambda entry, settings: True))
+    if missing > 0:
+        raise CheckpointError(_refusal(missing, nbytes, settings))
+
+
+def _uploads(settings: Settings, may_go: Callable[[Path, Settings], bool]) -> Iterator[Removable]:
+    for stored in list_checkpoints(settings):
+        entry = settings.home / UPLOADS / stored.fingerprint
+        if may_go(entry, settings) and not stored.pinned and not is_used(entry):
+            remove = partial(registry.delete_checkpoint, stored.fingerprint, settings=settings)
+            yield Removable(last_used(entry), nbytes_of(entry), remove)
+
+
+def _refusal(missing: int, nbytes: int, settings: Settings) -> str:
+    quota = f"{settings.store_nbytes / MB:,.1f} MB"
+    if nbytes > settings.store_nbytes:
+        return (
+            f"The upload has {nbytes / MB:,.1f} MB, but the store is limited to {quota}: set INSPECTOR_STORE_MB "
+            "higher, or open the checkpoint as a folder."
+        )
+    named, freed = [], 0
+    for upload in account(settings).uploads:
+        if freed < missing and len(named) < NAMED and not upload.pinned:
+            named.append(f"{upload.name} ({upload.nbytes / MB:,.1f} MB)")
+            freed += upload.nbytes
+    advice = f"delete {' and '.join(named)}, the least recently used, or" if named else "unpin one, or"
+    return (
+        f"The store is full: it would need {missing / MB:,.1f} MB more than its {quota}: "
+        f"{advice} set INSPECTOR_STORE_MB higher."
+    )
