@@ -16,6 +16,7 @@ WHOLE = 0.9  # of the picture
 PLOT, PLACE, MAP = ".js-plotly-plot", ".st-key-picture", ".stage canvas"
 # page -> its picture, and inputs without which it has none
 PICTURES = {
+    "overview": (PLOT, ""),
     "sharing": (PLOT, ""),
     "embeddings": (MAP, ""),
     "padding": (PLOT, ""),
