@@ -416,7 +416,7 @@ def _second(other: Any, engine: Engine | None) -> Checkpoint:
 def _label(result: Any, request: Request, opened: Opened, other: Opened | None) -> None:
     """Have each table say where it comes from: pandas writes that into Parquet files."""
     frames = [value for each in dataclasses.fields(result) if hasattr(value := getattr(result, each.name), "attrs")]
-    if frames:
+    if frames and opened.fingerprint:  # a plain module has no files that a command could name
         from inspector.report.provenance import of_answer
 
         facts = of_answer(request, opened, other)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -22,7 +22,9 @@ from inspector.results.plain import to_json
 from inspector.settings import settings
 from inspector.store.reference import CheckpointRef, find_reference
 from inspector.text import escaped, json_text
-from inspector.view.screen import Screen, received, screen_of, screen_of_values, sent
+
+if TYPE_CHECKING:
+    from inspector.view.screen import Screen
 
 REFUSED = 2  # exit status
 READS_ALL = ("auto", "all")  # `values` with which a question reads every number
@@ -83,11 +85,19 @@ def to_print(*, as_json: bool) -> Callable[[Answer], dict[str, Any]]:
 
 def print_answer(found: dict[str, Any], *, as_json: bool) -> None:
     """Print what `to_print` made of an answer."""
-    show(found, as_json=as_json, screen=lambda plain: received(plain["screen"]))
+
+    def screen(plain: dict[str, Any]) -> Screen:
+        from inspector.view.screen import received
+
+        return received(plain["screen"])
+
+    show(found, as_json=as_json, screen=screen)
 
 
 def on_screen(answer: Answer) -> dict[str, Any]:
     """What a terminal shows of an answer, as plain JSON values; its warnings."""
+    from inspector.view.screen import screen_of, screen_of_values, sent
+
     view, plain = answer.view(), answer.to_json()
     title = CATALOG[answer.request.verb].question
     screen = screen_of(view) if view else screen_of_values(title, plain)

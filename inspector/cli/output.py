@@ -86,11 +86,8 @@ class Output:
 
 
 @contextmanager
-def writing(path: Path | None) -> Iterator[Output | None]:
-    """A file that gets its name if nothing goes wrong; None: none is wanted."""
-    if path is None:
-        yield None
-        return
+def writing(path: Path) -> Iterator[Output]:
+    """A file that gets its name if nothing goes wrong."""
     output = Output(path)
     try:
         yield output

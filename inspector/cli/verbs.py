@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -100,7 +101,7 @@ def _command(analysis: Analysis, own: ModuleType | None) -> Callable[..., None]:
         with refusals(request):
             _refuse_name(output)
             parameters = gathered(request, given)
-            with writing(output) as file:
+            with writing(output) if output else nullcontext() as file:
                 taken = to_print(as_json=as_json)
                 found = ask(
                     analysis.verb, checkpoint, then=lambda answer: taken(_written(answer, saved, file)), **parameters
