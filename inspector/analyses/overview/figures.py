@@ -55,8 +55,8 @@ def portrait_figure(portrait: Portrait, *, title: str, subtitle: str = "", theme
     there are. A second name of a matrix is hatched and joined to the matrix by a curve.
 
     Returns:
-        A figure with one trace of clickable bars for each kind; their customdata is the pattern that finds the
-        tensors.
+        A figure with one trace of clickable bars for each kind; their customdata is the number of the part in
+        `Portrait.parts`.
     """
     widths, heights = _extents(portrait.columns)
     boxes, lefts = [], []
@@ -84,7 +84,7 @@ def portrait_figure(portrait: Portrait, *, title: str, subtitle: str = "", theme
     colors = _colors(theme)
     for kind in KINDS:
         if found := [box for box in boxes if box.part.kind == kind]:
-            figure.add_trace(_bars(kind, found, colors[kind], theme))
+            figure.add_trace(_bars(found, portrait.parts, colors[kind], theme))
     texts = [*_headers(portrait.columns, lefts, theme), *_labels(boxes, colors, theme)]
     named = {box.part.pattern: box for box in boxes}
     joined = {tie.source: tie.name for tie in portrait.ties if tie.source in named}  # the last of each source
@@ -168,7 +168,8 @@ def _colors(theme: Theme) -> dict[Kind, str]:
     return soft
 
 
-def _bars(kind: Kind, boxes: Sequence[_Box], color: str, theme: Theme) -> go.Bar:
+def _bars(boxes: Sequence[_Box], parts: Sequence[Part], color: str, theme: Theme) -> go.Bar:
+    kind = boxes[0].part.kind
     tied = kind == "tied"
     return go.Bar(
         name=KINDS[kind],
@@ -176,7 +177,7 @@ def _bars(kind: Kind, boxes: Sequence[_Box], color: str, theme: Theme) -> go.Bar
         width=[box.width for box in boxes],
         base=[box.top for box in boxes],
         y=[box.height for box in boxes],
-        customdata=[box.part.pattern for box in boxes],
+        customdata=[parts.index(box.part) for box in boxes],
         hovertext=[_hover(box.part) for box in boxes],
         hoverinfo="text",
         marker={

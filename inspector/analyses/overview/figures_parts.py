@@ -77,6 +77,11 @@ class Portrait:
     columns: tuple[Column, ...]
     ties: tuple[Tie, ...]
 
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """All parts, column after column."""
+        return tuple(part for column in self.columns for part in column.parts)
+
 
 _Tensor = tuple[str, tuple[int, ...], str]  # name or pattern, shape, dtype
 
@@ -148,7 +153,9 @@ def _fold(prefix: str, layers: dict[int, list[_Tensor]], *, several: bool) -> It
     for run in runs:
         span = f"layer {run[0]}" if len(run) == 1 else f"layers {run[0]}–{run[-1]}"
         parts = _parts(layers[run[0]], None, prefix=f"{prefix}*." if len(run) > 1 else f"{prefix}{run[0]}.")
-        yield Column(f"{stack} {span}".strip(), parts, stack or "layers", times=len(run), alike=run in alike)
+        yield Column(
+            f"{stack} {span}".strip(), parts, stack or "layers", times=len(run), alike=len(run) == 1 or run in alike
+        )
 
 
 def _parts(tensors: Sequence[_Tensor], kind: Kind | None, *, prefix: str = "") -> tuple[Part, ...]:

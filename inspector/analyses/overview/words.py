@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from inspector.analyses.overview.figures_parts import Part
 from inspector.analyses.overview.result import ListedTensor, Overview
 from inspector.names import group_names, list_pattern
 from inspector.text import bytes_text, count_text, plural, shape_text
@@ -63,6 +64,17 @@ def headline(overview: Overview) -> str:
         f"{overview.name} is {what}: {count_text(overview.unique_parameters)} parameters in {dtypes}, "
         f"{bytes_text(overview.nbytes_on_disk)}, {heads}."
     )
+
+
+def part_facts(part: Part) -> dict[str, str]:
+    """What is known of one rectangle of the portrait."""
+    if part.kind == "vectors":
+        return {"Vectors": f"{part.count:,}", "Parameters": f"{part.parameters:,}"}
+    return {
+        "Shape": shape_text(part.shape) + (f", {part.count:,} of them in a layer" if part.count > 1 else ""),
+        "Stored as": part.dtype,
+        "Parameters": "none of its own: a second name" if part.kind == "tied" else f"{part.parameters:,}",
+    }
 
 
 def details(overview: Overview) -> dict[str, str]:

@@ -44,16 +44,15 @@ def test_areas_are_to_scale_and_nothing_lies_over_anything_else(open_model, arch
     portrait = portray(overview(open_model(architecture), progress=silent))
     figure = portrait_figure(portrait, title="x")
     boxes = [
-        (x - width / 2, base, width, height, trace.name, pattern)
+        (x - width / 2, base, width, height, trace.name, portrait.parts[number])
         for trace in cast("Any", figure.data)
-        for x, width, base, height, pattern in zip(
+        for x, width, base, height, number in zip(
             trace.x, trace.width, trace.base, trace.y, trace.customdata, strict=True
         )
     ]
-    parts = {(part.pattern, part.kind == "vectors"): part for column in portrait.columns for part in column.parts}
     areas = [
-        width * height / parts[pattern, False].parameters
-        for _, _, width, height, name, pattern in boxes
+        width * height / part.parameters
+        for _, _, width, height, name, part in boxes
         if name not in {"norms, biases", "second name"} and height > 2
     ]
     assert max(areas) == pytest.approx(min(areas), rel=1e-6)
@@ -107,6 +106,15 @@ def test_identical_layers_and_experts_are_folded(portray_as):
     assert experts.pattern == "model.layers.*.mlp.experts.*.up_proj.weight"
     texts = [each.text for each in layout(portrait_figure(portrait, title="x")).annotations]
     assert "layers 3–19 × 17" in texts
+
+
+def test_few_layers_stand_apart(portray_as):
+    portrait = portray_as({f"encoder.layer.{layer}.query.weight": (90, 90) for layer in range(3)})
+    assert [(column.label, column.times, column.alike) for column in portrait.columns] == [
+        (f"layer {number}", 1, True) for number in range(3)
+    ]
+    texts = [each.text for each in layout(portrait_figure(portrait, title="x")).annotations]
+    assert {"layer 0", "layer 1", "layer 2"} <= {*texts}
 
 
 def test_layers_of_many_kinds_end_in_one_column_that_says_so(portray_as):

@@ -1,0 +1,76 @@
+"""What the overview shows beside its picture, and in its tabs."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from inspector.analyses.overview.figures_parts import Part
+from inspector.analyses.overview.request import OverviewRequest
+from inspector.analyses.overview.result import Overview
+from inspector.analyses.overview.words import HEADS, HEADS_BY_WEIGHTS, IN_MEMORY, PARAMETERS, details, part_facts
+from inspector.names import find_rows
+from inspector.text import bytes_text
+from pages._ui import finding, options, parts
+
+
+def draw_part(part: Part) -> None:
+    """Describe the rectangle that was clicked."""
+    with st.container(border=True):
+        st.code(part.pattern or part.label, language=None, wrap_lines=True)
+        parts.facts(part_facts(part))
+
+
+def draw_facts(overview: Overview) -> None:
+    """Sizes as numbers, and what configuration and tokenizer say."""
+    with st.container(horizontal=True, key="facts"):
+        parts.count("Parameters", overview.unique_parameters, explanation=PARAMETERS)
+        parts.count("Layers", overview.layers)
+        parts.count("Hidden size", overview.d_model)
+        parts.count("Vocabulary rows", overview.vocab_rows)
+        st.metric("On disk", bytes_text(overview.nbytes_on_disk), help="All files together.")
+        st.metric("In memory", bytes_text(overview.nbytes_in_memory), help=IN_MEMORY)
+    parts.facts(details(overview))
+
+
+def draw_heads(overview: Overview) -> None:
+    """The heads that the files have weights for, and those that they lack."""
+    badges = [
+        f":green-badge[:material/check: {HEADS[head][0]}]"
+        if there == "present"
+        else f":gray-badge[{HEADS[head][0]}: absent]"
+        for head, there in overview.heads.items()
+    ]
+    st.markdown(" ".join(badges), help=HEADS_BY_WEIGHTS)
+
+
+def draw_tensors(overview: Overview, *, name: str) -> str:
+    """List the tensors that are sought.
+
+    Returns:
+        What is sought.
+    """
+    find = options.ask(
+        OverviewRequest,
+        "find",
+        type="search",
+        live=True,
+        placeholder="such as layer.0 or bias",
+        icon=":material/search:",
+    )
+    finding.listed(
+        find_rows(overview.tensors, find, ("name", "dtype", "shape", "file")),
+        "tensor",
+        of=f"{len(overview.tensors):,} stored tensors. Click a column header to sort.",
+        name=f"{name}-tensors",
+        alt="Names, shapes, dtypes and sizes of the stored tensors",
+    )
+    return find
+
+
+def draw_files(overview: Overview) -> None:
+    """List the files."""
+    files = [
+        {"name": f.name, "format": f.format, "nbytes": f.nbytes, "sha256": f.sha256 or "—"} for f in overview.files
+    ]
+    parts.table(pd.DataFrame(files), alt="Files of the checkpoint")
