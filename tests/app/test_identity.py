@@ -33,14 +33,14 @@ def codes(app: AppTest) -> list[str]:
 
 
 def test_a_demo_is_known_by_its_content(open_app: Open) -> None:
-    app = open_app("overview")
+    app = open_app("overview", tab="Files")
     assert "the SHA-256 of the files' names and contents" in said(app)
     assert not [each for each in app.button if each.label == "Compute the SHA-256"]
 
 
 def test_the_hash_of_a_large_folder_is_computed_in_the_background(open_app: Open, large: Path) -> None:
     reference = f"path:{large}"
-    app = open_app("overview", agreed=reference, checkpoint=reference)
+    app = open_app("overview", tab="Files", agreed=reference, checkpoint=reference)
     assert not app.exception
     assert "It is not a hash of the content" in said(app)
     digests = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in large.iterdir()}
@@ -74,7 +74,7 @@ def test_hashing_can_be_stopped(open_app: Open, large: Path, monkeypatch: pytest
 
     job = Endless()
     reference = f"path:{large}"
-    app = open_app("overview", agreed=reference, checkpoint=reference)
+    app = open_app("overview", tab="Files", agreed=reference, checkpoint=reference)
     begin = session.begin
     monkeypatch.setattr(session, "begin", lambda asked, **of: job if asked == identity.REQUEST else begin(asked, **of))
     button(app, "Compute the SHA-256").click().run()
