@@ -25,13 +25,14 @@ portrait = portray(overview)
 picked = None
 with picture:
     if overview.stored.names:
-        picked = parts.clickable(
-            portrait_figure(
-                portrait, title=f"What {overview.name} consists of", subtitle=PORTRAIT, theme=session.theme()
-            ),
-            key="portrait",
-            alt="Every stored matrix as a rectangle with an area by its parameters; the tab Tensors lists them",
-        )
+        with st.container(key="portrait_place"):
+            picked = parts.clickable(
+                portrait_figure(
+                    portrait, title=f"What {overview.name} consists of", subtitle=PORTRAIT, theme=session.theme()
+                ),
+                key="portrait",
+                alt="Every stored matrix as a rectangle with an area by its parameters; the tab Tensors lists them",
+            )
     else:
         st.info("The files hold no tensors, so there is nothing to draw.")
 with side:

@@ -17,7 +17,7 @@ TITLES_FIT = """() => [...document.querySelectorAll("[data-testid=stPlotlyChart]
   [...chart.querySelectorAll(".gtitle, .gtitle-subtitle")].every((title) =>
     title.getBoundingClientRect().right <= chart.getBoundingClientRect().right))"""
 GRAPH_SCROLLS = """phone => {
-  const graph = document.querySelector(".st-key-sharing_graph");
+  const graph = document.querySelector(".st-key-sharing_graph, .st-key-portrait_place");
   return graph.scrollWidth >= 560 && graph.clientWidth < phone;
 }"""
 KING = "the king of [MASK]."
@@ -29,7 +29,7 @@ def text(page: Page) -> str:
 
 
 def test_every_page_opens_by_its_link_on_a_phone(server: Server, open_browser: Callable[..., Page]) -> None:
-    """Nothing scrolls sideways but the graph of shared tensors, by itself; no title of a figure is cut."""
+    """Nothing scrolls sideways but the portrait and the graph of tensors, by themselves; no figure's title is cut."""
     page = open_browser(width=PHONE, height=800)
     with sound(page, server):
         page.goto(f"{server.url}/{SLUGS[-1]}?checkpoint=demo-gpt2")
@@ -44,7 +44,7 @@ def test_every_page_opens_by_its_link_on_a_phone(server: Server, open_browser: C
             )
             expect(page.get_by_test_id("stSkeleton")).to_have_count(0)
             page.wait_for_function(TITLES_FIT)
-            if slug == "sharing":
+            if slug in {"overview", "sharing"}:
                 page.wait_for_function(GRAPH_SCROLLS, arg=PHONE)
         for slug, title in BESIDE.items():
             follow(page, f"/{slug}?checkpoint=demo-gpt2")

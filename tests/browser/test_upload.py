@@ -38,7 +38,7 @@ def test_minilm_uploaded_as_a_zip_answers_on_every_page(page: Page, server: Serv
     expect_page(page, "overview", "minilm")
     expect(page).to_have_url(re.compile(r"checkpoint=upload(:|%3A)[0-9a-f]{16}"))
     expect(metric(page, "Vocabulary rows")).to_have_text("30,522")
-    expect(page.get_by_role("row", name="Masked LM").get_by_text("absent")).to_be_visible()
+    expect(page.locator(".stMarkdownBadge").filter(has_text="Masked LM: absent")).to_be_visible()
 
     go_to(page, "masked_lm")
     expect_page(page, "masked_lm", "minilm")

@@ -51,7 +51,7 @@ NO_ABSENT_HEAD = "No absent head ever predicts anything here."
 NO_HEAD = "This checkpoint has none, so it gives no predictions."
 
 
-PORTRAIT = "Area: number of parameters, as they are stored. Of identical layers, one is drawn"
+PORTRAIT = "Area: number of parameters. One of identical layers is drawn"
 
 
 def headline(overview: Overview) -> str:
