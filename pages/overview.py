@@ -40,6 +40,7 @@ with side:
         overview_parts.draw_part(portrait.parts[picked[0]])
     overview_parts.draw_heads(overview)
     overview_parts.draw_facts(overview)
+    identity.draw(checkpoint, overview)
     parts.page_link("sharing", "do ties hold?")
     st.page_link("pages/tour.py", label="New to this? Start with the questions", icon=":material/help:")
 
@@ -51,7 +52,6 @@ if tensors.open:
 if files.open:
     with files:
         overview_parts.draw_files(overview)
-        identity.draw(checkpoint, overview)
 if configuration.open:
     with configuration:
         st.json(overview.config, expanded=1)

@@ -96,6 +96,8 @@ def _fill_in(examples: tuple[str, ...], *, page: str, fingerprint: str) -> None:
     # On a new page the field still has the old page's value here, and would lose it below.
     if "text" not in state or state.get("text on") != page:
         state["text"] = own or examples[0]
+        if own and "text" not in st.query_params:  # the browser drops it where it leaves a page with tabs
+            st.query_params["text"] = own
     elif state["text of"] != fingerprint and not own:
         state["text"] = examples[0]
     state["text on"], state["text of"] = page, fingerprint

@@ -53,6 +53,7 @@ def test_a_setting_opens_them_without_telling_where_they_lie(
     expect_page(page, "overview", "ours")
     go_to(page, "sharing")
     expect_page(page, "sharing", "ours")
+    page.get_by_text("Share this view").click()
     expect(page.get_by_text(re.compile(r"python -m inspector sharing ours\b"))).to_be_visible()
     assert str(root) not in page.content()
     page.goto(f"{server.url}/?checkpoint=path:../../etc")

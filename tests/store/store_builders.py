@@ -14,7 +14,6 @@ from safetensors.torch import save_file
 from transformers import LlamaForCausalLM
 
 from inspector.results.checkpoint import Opened
-from inspector.serving.storing.registry import discard_upload, new_upload, write_upload
 from inspector.settings import Settings
 from inspector.store.manifests.entries import load_manifest
 from inspector.store.manifests.manifest import Manifest
@@ -32,6 +31,8 @@ def small_checkpoint(folder: Path, *, seed: int = 0, **options) -> Path:
 
 def uploaded(settings: Settings, files: dict[str, bytes]) -> CheckpointRef:
     """Files by the names that a browser tells, as an upload that has arrived."""
+    from inspector.serving.storing.registry import new_upload, write_upload  # this file serves tests without it, too
+
     upload, folder = new_upload(settings)
     for name, data in files.items():
         write_upload(folder, name, data)
@@ -52,9 +53,10 @@ def opened(reference: CheckpointRef, settings: Settings, *, strangers: bool = Tr
 
 def _received(reference: CheckpointRef, settings: Settings) -> tuple[Manifest, CheckpointRef]:
     """What a worker and its server make of an upload, done by this process."""
-    from inspector.serving.engine.wire import OpenRequest  # this file serves tests without a server, too
+    from inspector.serving.engine.wire import OpenRequest
     from inspector.serving.engine.worker_folder import WorkerFolder
     from inspector.serving.storing import opening, receiving
+    from inspector.serving.storing.registry import discard_upload
 
     folder = WorkerFolder(settings)
     try:
