@@ -58,6 +58,7 @@ from inspector.serving.engine.wire import (
 )
 from inspector.serving.storing.marks import veiled
 from inspector.settings import Settings
+from inspector.store.manifests.entries import is_held
 from inspector.store.origins.hub import versions_folder
 from inspector.store.reference import CheckpointRef
 
@@ -204,7 +205,7 @@ class LocalEngine:
             if self._closed:
                 raise WorkerError(CLOSING)
             job, fresh = self._book.asked(key), False
-            if job is not None and not self._carrier.lost(job):
+            if job is not None and not self._lost(job):
                 job.join()
             else:
                 job, fresh = LocalJob(key, request, keep=keep, stop=self._cancel), True
@@ -216,6 +217,11 @@ class LocalEngine:
         if job.status == "waiting":
             self._dispatch()
         return job
+
+    def _lost(self, job: LocalJob) -> bool:
+        """Whether what a job opened has been removed from the store since, by anyone."""
+        opened = job.result() if job.status == "done" else None
+        return isinstance(opened, Opened) and not is_held(opened.fingerprint, settings=self._settings)
 
     def _look_outside(self, jobs: Iterable[LocalJob]) -> None:
         """Find what the workers of new jobs must read outside the store; without the lock, as disks may be slow."""

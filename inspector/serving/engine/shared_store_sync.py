@@ -66,13 +66,6 @@ class SharedStoreSync:
         self._start(self._fetch, job)
         return True
 
-    def lost(self, job: LocalJob) -> bool:
-        """Whether the checkpoint that a job opened has since been removed to make room."""
-        if self._settings.store is None or job.status != "done":
-            return False
-        opened = job.result()
-        return isinstance(opened, Opened) and any(self._unless_here(opened.fingerprint, (UPLOADS, OPENED)))
-
     def stores(self, job: LocalJob, opened: Opened, nbytes: int) -> bool:
         """Start to publish the upload that a job opened, if the shared store may lack it."""
         entry = self._settings.home / UPLOADS / opened.fingerprint

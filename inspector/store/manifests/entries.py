@@ -62,10 +62,7 @@ def load_manifest(fingerprint: str, *, settings: Settings) -> Manifest:
     gone = CheckpointError("This checkpoint is no longer in the store: open it again.")
     if not is_fingerprint(fingerprint):
         raise gone
-    places = [settings.readable / kind / fingerprint for kind in (UPLOADS, OPENED)]
-    if settings.uploads is not None:
-        places.append(settings.uploads / UPLOADS / fingerprint)
-    for entry in places * 2:  # it may be being replaced
+    for entry in _places(fingerprint, settings) * 2:  # it may be being replaced
         try:
             return _read(entry)
         except OSError:
@@ -75,6 +72,18 @@ def load_manifest(fingerprint: str, *, settings: Settings) -> Manifest:
         except ValueError:
             gone = CheckpointError("This checkpoint's entry in the store is damaged: open it again.")
     raise gone
+
+
+def is_held(fingerprint: str, *, settings: Settings) -> bool:
+    """Whether a checkpoint's manifest is still there, without reading it."""
+    return any((place / MANIFEST).exists() for place in _places(fingerprint, settings))
+
+
+def _places(fingerprint: str, settings: Settings) -> list[Path]:
+    places = [settings.readable / kind / fingerprint for kind in (UPLOADS, OPENED)]
+    if settings.uploads is not None:
+        places.append(settings.uploads / UPLOADS / fingerprint)
+    return places
 
 
 def results_folder(fingerprint: str, *, settings: Settings) -> Path:

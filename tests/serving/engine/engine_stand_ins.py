@@ -27,6 +27,7 @@ from inspector.catalog import Analysis
 from inspector.errors import CheckpointError, RequestError, WorkerError
 from inspector.progress import Show
 from inspector.serving.engine.wire import Failure, WorkerFunctions
+from inspector.store.manifests.entries import MANIFEST, OPENED
 from inspector.store.reference import CheckpointRef
 from tests.serving.engine.engine_attempts import attempt, overdo
 
@@ -79,6 +80,9 @@ def open_stand_in(reference, *, settings, progress, restrict_paths, fetched):
         warnings += tuple(
             attempt(None, progress=None, what=what, target=str(fetched / "vocab.txt")) for what in ("read", "write")
         )
+    entry = settings.home / OPENED / fingerprint_of(name)
+    entry.mkdir(parents=True, exist_ok=True)
+    (entry / MANIFEST).touch()
     return StandInManifest(fingerprint_of(name), name, warnings), reference
 
 

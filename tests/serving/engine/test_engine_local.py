@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import threading
@@ -13,6 +14,8 @@ import pytest
 from inspector.errors import CancelledError, CheckpointError, InspectorError, RequestError, WorkerError
 from inspector.results.checkpoint import Opened
 from inspector.serving.engine.wire import WorkerFunctions
+from inspector.settings import read_settings
+from inspector.store.manifests.entries import OPENED
 from inspector.store.reference import CheckpointRef
 from tests.serving.engine.engine_harness import WAIT, A, B, C, answer, demo, eventually, held, running, start_step
 from tests.serving.engine.engine_stand_ins import REFUSED, fingerprint_of
@@ -337,6 +340,19 @@ def test_deleting_a_checkpoint_ends_its_worker_and_forgets_its_results():
         assert set(held(engine)) == {B}
         assert engine.open(demo("demo-a")) is not opening
         assert answer(engine, A, "echo")["pid"] != before["pid"]
+
+
+def test_what_somebody_else_deleted_from_the_store_is_opened_again():
+    with running() as engine:
+        opening = engine.open(demo("demo-a"))
+        opening.result(WAIT)
+        assert engine.open(demo("demo-a")) is opening
+        shutil.rmtree(read_settings({}).home / OPENED / A)
+
+        again = engine.open(demo("demo-a"))
+        assert again is not opening
+        again.result(WAIT)
+        assert engine.open(demo("demo-a")) is again
 
 
 def test_releasing_gives_the_memory_back_and_keeps_what_is_known(tmp_path):
