@@ -80,9 +80,6 @@ def open_stand_in(reference, *, settings, progress, restrict_paths, fetched):
         warnings += tuple(
             attempt(None, progress=None, what=what, target=str(fetched / "vocab.txt")) for what in ("read", "write")
         )
-    entry = settings.home / OPENED / fingerprint_of(name)
-    entry.mkdir(parents=True, exist_ok=True)
-    (entry / MANIFEST).touch()
     return StandInManifest(fingerprint_of(name), name, warnings), reference
 
 
@@ -93,7 +90,10 @@ def download_stand_in(model, *, progress) -> Path:
 
 
 def receive_stand_in(told, origin, reach, **_: Any):
-    """Nothing is staged."""
+    """Nothing is staged; the store holds it all the same."""
+    entry = reach.settings.home / OPENED / told.fingerprint
+    entry.mkdir(parents=True, exist_ok=True)
+    (entry / MANIFEST).touch()
     return told
 
 
