@@ -42,7 +42,7 @@ from inspector.sandbox.environment import worker_environment
 from inspector.sandbox.privileges import give_to, worker_user
 from inspector.settings import Settings
 from inspector.store.disk import disk_sentence
-from inspector.store.files import below, fresh_folder, remove_folder
+from inspector.store.files import Place, below, fresh_folder, place_of, remove_folder
 from inspector.store.keeping.quota import trim
 from inspector.store.keeping.results import copy_results
 from inspector.store.manifests.documents import collector_paused, is_fingerprint
@@ -482,15 +482,15 @@ def _access(task: Task, settings: Settings, fetched: dict[CheckpointRef, Path]) 
     """What a child may read, and the folder that keeps what is computed of just these files."""
     if task.downloads:
         return Access(settings, network=True, login=True), settings.home / MAPS / "none"
-    reads: list[Path] = []
+    reads: list[Place] = []
     whole: list[Path] = []
     for reference in task.references:
         whole += reference.origin.held(settings)
         with suppress(OSError, RuntimeError, ValueError, InspectorError):  # the child says what is wrong
             found = reference.origin.reads(Reach(settings, restrict_paths=False, fetched=fetched.get(reference)))
-            reads += [path.resolve() for path in found]
+            reads += map(place_of, found)
     key = hashlib.sha256()
-    for path in sorted({*reads, *whole}):
+    for path in sorted({*(path for path, *_ in reads), *whole}):
         with suppress(OSError):
             found = path.stat()
             key.update(f"{path}|{found.st_size}|{found.st_mtime_ns}|{found.st_ino}\n".encode(errors="surrogatepass"))

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,6 +23,7 @@ from inspector.errors import WorkerError
 from inspector.sandbox import landlock, seccomp
 from inspector.sandbox.privileges import drop_privileges, worker_user
 from inspector.settings import Settings
+from inspector.store.files import Place
 from inspector.store.keeping.compiled import CHECKED, COMPILED, OWN
 from inspector.store.manifests.entries import TEMPORARY
 from inspector.store.origins.hub import hub_folder, hub_home
@@ -61,7 +62,7 @@ class Access:
     """What a process keeps when it gives up the rest."""
 
     settings: Settings  # below its `home` it may write
-    reads: tuple[Path, ...] = ()  # files; of a folder, the names alone
+    reads: tuple[Place, ...] = ()  # files; of a folder, the names alone
     whole: tuple[Path, ...] = ()  # folders that it may read with all that they hold
     modules: tuple[str, ...] = ()  # that it imports, wherever they lie
     network: bool = False  # True: it downloads, and reads no checkpoint
@@ -156,14 +157,26 @@ def keep_to_files(access: Access) -> None:
     if not landlock.version():
         raise OSError
     changed = [access.settings.home, *_devices()]
-    folders = [path for path in access.reads if path.is_dir()]
-    landlock.restrict(
-        read=[*_readable(access), *(path for path in access.reads if path not in folders)],
-        lists=[*(Path(entry) for entry in sys.path if entry), *folders],
-        write=changed,
-        links=_hub_caches() if access.network else (),
-        network=access.network,
-    )
+    with ExitStack() as opened:
+        landlock.restrict(
+            read=_readable(access),
+            lists=(Path(entry) for entry in sys.path if entry),
+            write=changed,
+            links=_hub_caches() if access.network else (),
+            network=access.network,
+            held=[each for place in access.reads for each in _hold(place, opened)],
+        )
+
+
+def _hold(place: Place, opened: ExitStack) -> Iterator[int]:
+    """Open what was found at a place, if it is still there."""
+    path, *known = place
+    with suppress(OSError):
+        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        opened.callback(os.close, descriptor)
+        found = os.fstat(descriptor)
+        if [found.st_dev, found.st_ino] == known:
+            yield descriptor
 
 
 def _readable(access: Access) -> Iterator[Path]:

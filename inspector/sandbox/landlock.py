@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import stat
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -48,7 +49,13 @@ def version() -> int:
 
 
 def restrict(
-    *, read: Iterable[Path], lists: Iterable[Path], write: Iterable[Path], links: Iterable[Path], network: bool
+    *,
+    read: Iterable[Path],
+    lists: Iterable[Path],
+    write: Iterable[Path],
+    links: Iterable[Path],
+    network: bool,
+    held: Iterable[int] = (),
 ) -> None:
     """Keep to some files and folders from now on.
 
@@ -58,6 +65,7 @@ def restrict(
         write: What may be changed and read, with all below it; no link can be made there.
         links: The same where links can be made, of which a hub's cache consists.
         network: True: TCP stays possible.
+        held: Descriptors of files that may be read, and of folders whose names may be listed.
 
     Raises:
         OSError: If the kernel does not do it.
@@ -76,6 +84,8 @@ def restrict(
         for paths, allowed in ((read, READ), (lists, READ_DIR), (write, change), (links, change | MAKE_LINK)):
             for path in paths:
                 _allow(descriptor, path, allowed)
+        for each in held:
+            _allow_opened(descriptor, each, READ_DIR if _is_folder(each) else READ)
         _must(ctypes.CDLL(None, use_errno=True).prctl(NO_NEW_PRIVILEGES, 1, 0, 0, 0))
         _call(RESTRICT_SELF, ctypes.c_int(descriptor), ctypes.c_uint32(0))
     finally:
@@ -88,12 +98,19 @@ def _allow(ruleset: int, path: Path, allowed: int) -> None:
     except OSError:  # what is not there needs no permission
         return
     try:
-        rights = allowed if path.is_dir() else allowed & OF_FILES
-        beneath = _Beneath(rights, descriptor)
-        arguments = (ctypes.c_int(PATH_BENEATH), ctypes.byref(beneath), ctypes.c_uint32(0))
-        _call(ADD_RULE, ctypes.c_int(ruleset), *arguments)
+        _allow_opened(ruleset, descriptor, allowed)
     finally:
         os.close(descriptor)
+
+
+def _allow_opened(ruleset: int, descriptor: int, allowed: int) -> None:
+    beneath = _Beneath(allowed if _is_folder(descriptor) else allowed & OF_FILES, descriptor)
+    arguments = (ctypes.c_int(PATH_BENEATH), ctypes.byref(beneath), ctypes.c_uint32(0))
+    _call(ADD_RULE, ctypes.c_int(ruleset), *arguments)
+
+
+def _is_folder(descriptor: int) -> bool:
+    return stat.S_ISDIR(os.fstat(descriptor).st_mode)
 
 
 def _call(number: int, *arguments: object) -> int:

@@ -20,6 +20,7 @@ BY_DESCRIPTOR = os.rename in os.supports_dir_fd and os.listdir in os.supports_fd
 AS_PLACE = getattr(os, "O_PATH", 0)  # opens what may not be read
 NEW = ".new-"  # start of a name until what it names is locked, or whole
 FRESH = re.compile(r"[0-9a-f]{32}")  # names of folders that this module's callers make
+Place = tuple[Path, int, int]  # a path without links, with device and inode: another file there is another one
 UNFINISHED = re.compile(rf"\.(?:{NEW[1:]})?{FRESH.pattern}")  # a folder that is being made, or removed
 
 
@@ -35,6 +36,13 @@ def write_atomically(path: Path, text: str) -> None:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def place_of(path: Path) -> Place:
+    """What is at a path now, where its links lead."""
+    real = path.resolve(strict=True)
+    found = real.lstat()
+    return real, found.st_dev, found.st_ino
 
 
 def fsync_tree(folder: Path) -> None:

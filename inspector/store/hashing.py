@@ -66,10 +66,10 @@ class Identity:
         return self.quick or self.sha256 or ""
 
 
-def stamp_of(path: Path) -> tuple[int, int]:
-    """The time of a file's last change in nanoseconds, and its inode."""
+def stamp_of(path: Path) -> tuple[int, int, int]:
+    """The time of a file's last change in nanoseconds, its inode and its device."""
     stat = path.stat()
-    return stat.st_mtime_ns, stat.st_ino
+    return stat.st_mtime_ns, stat.st_ino, stat.st_dev
 
 
 def fingerprint_of(digests: Mapping[str, str]) -> str:
@@ -101,19 +101,19 @@ class BackgroundHasher:
         self._thread = threading.Thread(target=self._look, name="hashing", daemon=True)
         self._thread.start()
 
-    def digest(self, path: Path) -> str:
+    def digest(self, path: Path, name: str) -> str:
         """The quick digest of a file, taken anew if the file has changed since."""
         self._thread.join()
         known, digest = self._found.get(path, ((), ""))
-        return digest if known == _size_and_stamp(path) else quick_digest(path)
+        return digest if known == _size_and_stamp(path) else quick_digest(path, name)
 
     def _look(self) -> None:
         with suppress(OSError, CheckpointError):  # whoever opens them says what is wrong
             files = self._find()
-            weights = [path for name, path in files.items() if weight_format(name)]
+            weights = {name: path for name, path in files.items() if weight_format(name)}
             if sum(path.stat().st_size for path in files.values()) > WHOLE_NBYTES:
-                for path in weights:
-                    self._found[path] = _size_and_stamp(path), quick_digest(path)
+                for name, path in weights.items():
+                    self._found[path] = _size_and_stamp(path), quick_digest(path, name)
 
 
 def _size_and_stamp(path: Path) -> tuple[int, ...]:
@@ -153,17 +153,21 @@ def identify(
     for number, name in enumerate(sorted(weights), start=1):
         tell(None, f"Sampling file {number} of {len(weights)}")
         digest = ahead.digest if ahead else quick_digest
-        found[name] = Identity(None, digest(files[name]))
+        found[name] = Identity(None, digest(files[name], name))
     return found
 
 
-def quick_digest(path: Path) -> str:
-    """The quick digest of a weight file, as hex."""
+def quick_digest(path: Path, name: str) -> str:
+    """The quick digest of a weight file, as hex.
+
+    Args:
+        name: What the checkpoint calls it, whose suffix says where its header ends.
+    """
     stat = path.stat()
     known = _blob(path) or f"{stat.st_dev} {stat.st_ino} {stat.st_mtime_ns} {stat.st_ctime_ns}"
     digest = hashlib.sha256(f"quick\n{stat.st_size}\n{known}\n".encode())
     with path.open("rb") as file:
-        for begin, count in _samples(file, path.name, stat.st_size):
+        for begin, count in _samples(file, name, stat.st_size):
             file.seek(begin)
             digest.update(file.read(count))
     return digest.hexdigest()

@@ -64,7 +64,7 @@ class Rebuilt:
     built: Path  # what will be its entry: its small files, and nothing else yet
     warnings: tuple[str, ...]
     contents: _Contents
-    stamps: Mapping[str, tuple[int, int]]  # of files that stay where they are
+    stamps: Mapping[str, tuple[int, int, int]]  # of files that stay where they are
 
     @property
     def small(self) -> dict[str, Path]:
@@ -128,7 +128,8 @@ class Rebuilt:
             place = entry / WEIGHTS / name
         else:
             place, stamp = path.resolve(), self.stamps.get(name)
-        return FileInfo(name, file_format(name) or "", path.stat().st_size, known.sha256, place, known.quick, stamp)
+        form, link = file_format(name) or "", name in self.source.links
+        return FileInfo(name, form, path.stat().st_size, known.sha256, place, known.quick, stamp, link)
 
 
 @contextmanager

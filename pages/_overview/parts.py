@@ -10,6 +10,8 @@ from inspector.analyses.overview.request import OverviewRequest
 from inspector.analyses.overview.result import Overview
 from inspector.analyses.overview.words import HEADS, HEADS_BY_WEIGHTS, IN_MEMORY, PARAMETERS, details, part_facts
 from inspector.names import find_rows
+from inspector.serving.place import open_roots
+from inspector.settings import EVERYWHERE
 from inspector.text import bytes_text
 from pages._ui import finding, options, parts
 
@@ -70,7 +72,17 @@ def draw_tensors(overview: Overview, *, name: str) -> str:
 
 def draw_files(overview: Overview) -> None:
     """List the files."""
-    files = [
-        {"name": f.name, "format": f.format, "nbytes": f.nbytes, "sha256": f.sha256 or "—"} for f in overview.files
-    ]
-    parts.table(pd.DataFrame(files), alt="Files of the checkpoint")
+    files = pd.DataFrame(
+        {
+            "name": f.name,
+            "format": f.format,
+            "nbytes": f.nbytes,
+            "sha256": f.sha256 or "—",
+            "linked_from": f.linked_from,
+        }
+        for f in overview.files
+    )
+    shown = files.dropna(axis="columns", how="all")
+    if open_roots() != EVERYWHERE:  # then nobody learns where folders lie
+        shown = shown.drop(columns="linked_from", errors="ignore")
+    parts.table(shown.fillna("—"), alt="Files of the checkpoint")

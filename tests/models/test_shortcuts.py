@@ -133,7 +133,7 @@ def test_what_was_prepared_is_used_for_the_same_checkpoint_alone(checkpoint):
         replace(opened, tensors=Tensors.of(tuple(opened.tensors))),
         replace(opened, config={**(opened.config or {}), "torch_dtype": "float16"}),
         replace(opened, quantization={"bits": 3}),
-        replace(opened, files=tuple(replace(file, stamp=(1, 2)) if file.stamp else file for file in opened.files)),
+        replace(opened, files=tuple(replace(file, stamp=(1, 2, 3)) if file.stamp else file for file in opened.files)),
     )
     for other in others:
         before, after = find_layout(opened), find_layout(other)

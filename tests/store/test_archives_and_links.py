@@ -105,7 +105,7 @@ def test_a_link_as_vocabulary_stays_inside_the_roots(folder, settings, tmp_path)
     )
 
 
-@pytest.mark.parametrize("name", ["config.json", "tokenizer_config.json", "vocab.txt", "model.safetensors",
+@pytest.mark.parametrize("name", ["config.json", "tokenizer_config.json", "vocab.txt", "pytorch_model.bin",
                                   "model.safetensors.index.json", "special_tokens_map.json"])  # fmt: skip
 @pytest.mark.parametrize("target", ["there", "missing", "above", "device", "circle"])
 def test_a_link_that_leads_out_of_the_folder_is_refused(folder, open_path, tmp_path, name, target):

@@ -137,18 +137,18 @@ def test_what_samples_see(tmp_path, monkeypatch, place, seen):
     header = json.dumps({"__metadata__": {"a": "b" * 100}}).encode()
     start = len(header).to_bytes(8, "little") + header
     path.write_bytes(start + bytes(nbytes - len(start)))
-    before = quick_digest(link)
-    assert quick_digest(link) == before
+    before = quick_digest(link, link.name)
+    assert quick_digest(link, link.name) == before
     change(path, place, unseen=True)
-    assert (quick_digest(link) != before) is seen
+    assert (quick_digest(link, link.name) != before) is seen
 
 
 def test_a_change_between_the_samples_is_seen_though_the_time_is_put_back(tmp_path):
     path = tmp_path / WEIGHTS
     path.write_bytes(bytes(7 * (1 << 20)))
-    before = quick_digest(path)
+    before = quick_digest(path, path.name)
     change(path, 3 * path.stat().st_size // (PAGES + 1) + PAGE, unseen=True)
-    assert quick_digest(path) != before  # by the time at which the inode changed
+    assert quick_digest(path, path.name) != before  # by the time at which the inode changed
 
 
 def as_blob(snapshot: Path) -> Path:
@@ -250,9 +250,9 @@ def test_a_file_that_was_hashed_ahead_is_known_by_the_same_and_read_once(large, 
     expected = identify(files, owned=False, progress=silent)
     read: list[Path] = []
     taken = hashing.quick_digest
-    monkeypatch.setattr(hashing, "quick_digest", lambda path: read.append(path) or taken(path))
+    monkeypatch.setattr(hashing, "quick_digest", lambda path, name: read.append(path) or taken(path, name))
     ahead = BackgroundHasher(lambda: files)
-    ahead.digest(large / WEIGHTS)
+    ahead.digest(large / WEIGHTS, WEIGHTS)
     assert read == [large / WEIGHTS]
     assert identify(files, owned=False, progress=silent, ahead=ahead) == expected
     assert read == [large / WEIGHTS]
@@ -261,14 +261,14 @@ def test_a_file_that_was_hashed_ahead_is_known_by_the_same_and_read_once(large, 
 def test_a_file_that_has_changed_since_is_hashed_again(large):
     path = large / WEIGHTS
     ahead = BackgroundHasher(lambda: {path.name: path})
-    before = ahead.digest(path)
+    before = ahead.digest(path, path.name)
     path.write_bytes(path.read_bytes()[:-1] + b"\1")
     os.utime(path, ns=(0, 0))
-    assert ahead.digest(path) == quick_digest(path) != before
+    assert ahead.digest(path, path.name) == quick_digest(path, path.name) != before
 
 
 def test_what_was_not_found_ahead_is_hashed_when_it_is_asked_for(large):
     def refuse():
         raise CheckpointError("There is no such folder.")
 
-    assert BackgroundHasher(refuse).digest(large / WEIGHTS) == quick_digest(large / WEIGHTS)
+    assert BackgroundHasher(refuse).digest(large / WEIGHTS, WEIGHTS) == quick_digest(large / WEIGHTS, WEIGHTS)

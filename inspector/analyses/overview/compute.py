@@ -61,7 +61,7 @@ def overview(checkpoint: Checkpoint, request: OverviewRequest, *, progress: Prog
         model_type=config.get("model_type"),
         architecture=next(iter(config.get("architectures") or ()), None),
         files=tuple(
-            OverviewFile(file.name, file.format, file.nbytes, file.sha256 or digests.get(file.name))
+            OverviewFile(file.name, file.format, file.nbytes, file.sha256 or digests.get(file.name), file.linked_from)
             for file in manifest.files
         ),
         dtypes=_dtypes(manifest.tensors.stored),

@@ -21,6 +21,7 @@ class OverviewFile:
     format: str  # "safetensors", "pytorch", "json", "text", "sentencepiece"
     nbytes: int
     sha256: str | None = None  # of the whole file; None: not requested
+    linked_from: str | None = None  # where a link of this name led; None: it is no link
 
 
 @dataclass(frozen=True, slots=True)

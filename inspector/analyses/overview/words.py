@@ -81,6 +81,7 @@ def details(overview: Overview) -> dict[str, str]:
     """What configuration, headers and tokenizer say of the model."""
     tokenizer = overview.tokenizer
     twice = overview.listed_parameters - overview.unique_parameters
+    links = ", ".join(file.name for file in overview.files if file.linked_from)
     ways = ", ".join(f"{count:,} weights as {way}" for way, count in overview.quantized.items())
     return {
         "Model type": overview.model_type or "no config.json",
@@ -88,6 +89,7 @@ def details(overview: Overview) -> dict[str, str]:
         **({"sentence-transformers runs": " → ".join(overview.pipeline)} if overview.pipeline else {}),
         "Stored as": ", ".join(f"{name} ({count:,})" for name, count in overview.dtypes.items()),
         **({"Quantized": ways} if ways else {}),
+        **({"Read through links": links} if links else {}),
         "Tokenizer": f"{tokenizer.kind}, {tokenizer.size:,} ids" if tokenizer else "none",
         "Padding token": _token(tokenizer.pad_token, tokenizer.pad_id) if tokenizer else "none",
         "Mask token": _token(tokenizer.mask_token, tokenizer.mask_id) if tokenizer else "none",

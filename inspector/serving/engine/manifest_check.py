@@ -204,9 +204,10 @@ def _is_place(found: Any, known: Known) -> bool:
 
 
 def _are_files(files: Any, known: Known) -> bool:
-    told = [(each.name, each.format, each.nbytes) for each in files]
+    told = [(each.name, each.format, each.nbytes, each.linked_from) for each in files]
     hashes = {each.name: each.sha256 for each in known.manifest.files if each.sha256}
-    return told == [(each.name, each.format, each.nbytes) for each in known.manifest.files] and all(
+    held = known.manifest.files
+    return told == [(each.name, each.format, each.nbytes, each.linked_from) for each in held] and all(
         each.sha256 == hashes.get(each.name, each.sha256) for each in files
     )
 

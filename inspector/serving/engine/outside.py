@@ -14,10 +14,11 @@ from inspector.errors import InspectorError
 from inspector.serving.engine.manifest_check import load_known
 from inspector.serving.engine.wire import OpenRequest, RunRequest
 from inspector.settings import Settings
+from inspector.store.files import Place, place_of
 from inspector.store.manifests.documents import is_fingerprint
 from inspector.store.origins.origin import Reach
 
-Outside = frozenset[tuple[Path, int]]  # real paths and their inodes: another file of the same name is another one
+Outside = frozenset[Place]
 NOTHING: Outside = frozenset()
 PACKAGE = Path(inspector.__file__).resolve().parent  # every worker reads it, and the demos in it
 
@@ -36,13 +37,13 @@ def find_outside(request: OpenRequest | RunRequest, settings: Settings, *, restr
     if settings.confinement == "off":
         return NOTHING
     if isinstance(request, OpenRequest):
-        found = set[tuple[Path, int]]()
+        found = set[Place]()
         with suppress(OSError, RuntimeError, ValueError, InspectorError):  # the worker says what is wrong
             for path in request.reference.origin.reads(Reach(settings, restrict_paths, request.fetched)):
-                found.add((path.resolve(), path.stat().st_ino))
+                found.add(place_of(path))
     else:
         asked = (request.fingerprint, request.parameters.get("other"))
         checkpoints = (load_known(each, settings) for each in asked if isinstance(each, str) and is_fingerprint(each))
         files = (file for each in checkpoints if each for file in each.manifest.files)
-        found = {(file.path, file.stamp[1]) for file in files if file.stamp}
-    return frozenset((path, inode) for path, inode in found if not path.is_relative_to(PACKAGE))
+        found = {(file.path, file.stamp[2], file.stamp[1]) for file in files if file.stamp}
+    return frozenset(place for place in found if not place[0].is_relative_to(PACKAGE))

@@ -85,8 +85,8 @@ class WorkerProcess:
         self._folder = WorkerFolder(setup.settings)
         self._thread = threading.Thread(target=self._follow, name="worker", daemon=True)
         self._thread.start()
-        paths = tuple(sorted(path for path, _ in outside))
-        self.send(encode(replace(setup, network=network, settings=self._folder.settings, outside=paths)))
+        setup = replace(setup, network=network, settings=self._folder.settings, outside=tuple(sorted(outside)))
+        self.send(encode(setup))
 
     @property
     def pid(self) -> int:

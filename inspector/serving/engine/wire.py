@@ -21,6 +21,7 @@ from inspector.sandbox.confinement import Access, Confinement
 from inspector.serving.encoding import DecodeError, decode, encode
 from inspector.serving.engine.protocol import Progress
 from inspector.settings import Settings
+from inspector.store.files import Place
 from inspector.store.manifests.documents import is_fingerprint
 from inspector.store.reference import CheckpointRef
 from inspector.text import escaped, shorten
@@ -63,7 +64,7 @@ class Setup:
     functions: WorkerFunctions
     restrict_paths: bool
     network: bool = False  # True: it downloads, and reads no checkpoint
-    outside: tuple[Path, ...] = ()  # of the store, what it may read besides
+    outside: tuple[Place, ...] = ()  # of the store, what it may read besides
 
     @property
     def access(self) -> Access:

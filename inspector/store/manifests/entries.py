@@ -130,4 +130,5 @@ def _file_to_json(file: FileInfo, entry: Path) -> dict[str, Any]:
         "quick": file.quick,
         "path": str(file.path.relative_to(entry) if inside else file.path),
         "stamp": file.stamp,
+        "link": file.link,
     }

@@ -29,8 +29,14 @@ class FileInfo:
     sha256: str | None  # hex digest of the whole file; None: not computed yet
     path: Path  # where its bytes are: in the staged folder, or in the folder that was opened
     quick: str | None = None  # hashing's digest of a large local file; None: the SHA-256 tells
-    # Of a file that is not the store's: time of its last change in ns, and inode
-    stamp: tuple[int, int] | None = field(default=None, compare=False)
+    # Of a file that is not the store's: time of its last change in ns, inode and device
+    stamp: tuple[int, int, int] | None = field(default=None, compare=False)
+    link: bool = False  # whether it lies where a link of its name led
+
+    @property
+    def linked_from(self) -> str | None:
+        """Where a link of its name led; None: it was none."""
+        return str(self.path) if self.link else None
 
     @property
     def digest(self) -> str:

@@ -2,7 +2,7 @@
 
 Where a file of an entry lies follows from its name and never from the document. Only a checkpoint
 that was opened where it is, and not uploaded, has files elsewhere: each is believed while its size,
-time and inode are those of the file that was opened, and a worker reads it inside its sandbox.
+time, inode and device are those of the file that was opened, and a worker reads it inside its sandbox.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def read_manifest(stored: Any, entry: Path) -> Manifest:
 
 
 def _read_file(stored: Any) -> FileInfo:
-    file = fields_of(stored, _FILE_FIELDS, ("quick",))
+    file = fields_of(stored, _FILE_FIELDS, ("quick", "link"))
     form = file_format(as_text(file["name"]))
     if form is None or file["format"] != form:
         raise DamagedError("format")
@@ -106,21 +106,22 @@ def _read_file(stored: Any) -> FileInfo:
         path=Path(as_text(file["path"])),
         quick=optional(file.get("quick"), as_digest),
         stamp=optional(file["stamp"], _read_stamp),
+        link=file.get("link") is True,
     )
     if not found.digest:
         raise DamagedError("digest")
     return found
 
 
-def _read_stamp(stored: Any) -> tuple[int, int]:
-    stamp = as_list(stored, _as_stamp, most=2)
-    if len(stamp) < 2:
+def _read_stamp(stored: Any) -> tuple[int, int, int]:
+    stamp = as_list(stored, _as_stamp, most=3)
+    if len(stamp) < 3:
         raise DamagedError("stamp")
-    return stamp[0], stamp[1]
+    return stamp[0], stamp[1], stamp[2]
 
 
 def _as_stamp(value: Any) -> int:
-    """Nanoseconds, before 1970 too, or an inode."""
+    """Nanoseconds, before 1970 too, an inode or a device."""
     if type(value) is not int or not -(2**63) <= value < 2**64:
         raise DamagedError("stamp")
     return value

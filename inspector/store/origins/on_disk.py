@@ -48,7 +48,7 @@ class OnDisk(Origin):
         if place.is_dir():
             return folder_source(place, kind="folder", name=folder_name(place), within=roots)
         if is_archive(place.name):
-            return Source("upload", place.name, {}, (), owned=True, packed=place)
+            return Source("upload", place.name, {}, (), owned=True, packed=place.resolve())
         if weight_format(place.name):
             return file_source(place, within=roots)
         raise CheckpointError(
@@ -105,15 +105,15 @@ def _resolve(text: str, roots: tuple[Path, ...], *, restrict: bool) -> Path:
     missing = CheckpointError(OUTSIDE if restrict else f"There is no file or folder {quoted(text)}: check the path.")
     try:
         path = _below(roots, Path(text)) if restrict else Path(text).expanduser()
-        real = path.resolve(strict=True)
+        real, place = path.resolve(strict=True), path.parent.resolve() / path.name
     except (OSError, RuntimeError, ValueError):
         raise missing from None
-    if restrict and not (path.is_absolute() and is_below(real, roots)):
+    if restrict and not (path.is_absolute() and is_below(real, roots) and is_below(place, roots)):
         raise missing
     if not (real.is_dir() or is_regular(real)):
         raise missing
-    # A link keeps the name it was given by: the hub's cache names its files by digest only.
-    return real if real.is_dir() or restrict else path.absolute()
+    # A link keeps the name it was given by, and is judged by it.
+    return real if real.is_dir() else path.absolute()
 
 
 def _below(roots: tuple[Path, ...], path: Path) -> Path:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import stat
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from inspector.errors import CheckpointError
 from inspector.store.names import CONFIGS, INNER, MODULES, VOCABULARIES, file_format, weight_format
+from inspector.store.origins.links import follow_link
 from inspector.text import quoted
 
 MAX_PATH = 1_000  # characters of a name with its folders
@@ -31,6 +33,7 @@ class Source:
     packed: Path | None = None  # the archive that holds the files; None: they lie open
     several: bool = False  # True: the archive holds several checkpoints
     outline: bool = False  # True: the files' numbers are still on their way
+    links: frozenset[str] = frozenset()  # names of files that lie where links of these names led
 
     @property
     def paths(self) -> tuple[Path, ...]:
@@ -104,7 +107,7 @@ def _is_weight(name: str) -> bool:
 
 
 def folder_source(folder: Path, *, kind: str, name: str, within: tuple[Path, ...] = (), links: bool = False) -> Source:
-    """The checkpoint files that lie in a folder; of links, only those of a hub's cache are followed.
+    """The checkpoint files that lie in a folder; of links, those of a hub's cache and to safetensors are followed.
 
     Args:
         kind: Manifest.source.
@@ -112,7 +115,7 @@ def folder_source(folder: Path, *, kind: str, name: str, within: tuple[Path, ...
         links: Whether any link is followed.
 
     Raises:
-        CheckpointError: If a file is a link to anything else.
+        CheckpointError: If a file is another link.
     """
     names = {path.name for path in folder.iterdir()}
     read = {each for each in names if file_format(each)}
@@ -123,7 +126,8 @@ def folder_source(folder: Path, *, kind: str, name: str, within: tuple[Path, ...
     else:
         files = {each: folder / each for each in sorted(read)} if links else _own_files(folder, read, within)
     ignored = tuple(sorted(names - files.keys()))
-    return Source(kind, name, files, ignored, owned=False, folders=(folder, inner) if inner else (folder,))
+    folders = (folder, inner) if inner else (folder,)
+    return Source(kind, name, files, ignored, owned=False, folders=folders, links=_linked(files, folders))
 
 
 def _inner_folder(folder: Path, names: Collection[str]) -> Path | None:
@@ -135,28 +139,46 @@ def _inner_folder(folder: Path, names: Collection[str]) -> Path | None:
 
 
 def _own_files(folder: Path, names: Iterable[str], within: tuple[Path, ...]) -> dict[str, Path]:
-    """Those of some names that are regular files of a checkpoint's folder.
+    """Those of some names that are regular files of a checkpoint's folder, or of safetensors links to such.
 
     Raises:
-        CheckpointError: If one is a link to a file that the checkpoint does not own; whether that exists is not told.
+        CheckpointError: If one is another link; whether what that leads to exists is not told.
     """
-    paths = {name: folder / name for name in sorted(names)}
-    for path in paths.values():
-        if path.is_symlink():
-            _refuse_foreign_link(path, folder.resolve(), within)
+    paths = {name: _own_file(folder / name, within) for name in sorted(names)}
     return {name: path for name, path in paths.items() if is_regular(path)}
 
 
-def _refuse_foreign_link(path: Path, folder: Path, within: tuple[Path, ...]) -> None:
+def _own_file(path: Path, within: tuple[Path, ...]) -> Path:
+    """Where a file of a checkpoint lies.
+
+    Raises:
+        CheckpointError: If it is a link that is not followed.
+    """
+    if not path.is_symlink():
+        return path
+    folder = path.parent.resolve()
     try:
         real = path.resolve()
     except (OSError, RuntimeError):  # links in a circle
         real = folder / path.name
     blobs = {above.parent / "blobs" for above in folder.parents if above.name == "snapshots"}
     if real.parent in blobs and BLOB.fullmatch(real.name) and (not within or is_below(real, within)):
-        return
+        return path
+    if weight_format(path.name) == "safetensors":
+        with suppress(OSError):
+            real = follow_link(path)
+            if not within or is_below(real, within):
+                return real
+        raise CheckpointError(
+            f"{path.name} is a link that is not followed: it must lead to a plain file that may be opened here, and "
+            "belong to you, root or the file's owner. Otherwise replace it with the file itself."
+        )
     where = "another file in this folder" if real.parent == folder else "a file outside the checkpoint's folder"
     raise CheckpointError(f"{path.name} is a link to {where}: replace it with the file itself.")
+
+
+def _linked(files: Mapping[str, Path], folders: Iterable[Path]) -> frozenset[str]:
+    return frozenset(name for name, path in files.items() if path not in {folder / name for folder in folders})
 
 
 def is_below(path: Path, roots: Iterable[Path]) -> bool:
@@ -200,7 +222,7 @@ def file_source(path: Path, *, within: tuple[Path, ...] = ()) -> Source:
     """A single weight file, with the configuration and the tokenizer that lie beside it.
 
     Raises:
-        CheckpointError: If one of those beside it is a link, as `folder_source` says.
+        CheckpointError: If one of them is a link that `folder_source` does not follow.
     """
-    files = _own_files(path.parent, CONFIGS | VOCABULARIES, within)
-    return Source("folder", path.name, {**files, path.name: path}, (), owned=False)
+    files = _own_files(path.parent, CONFIGS | VOCABULARIES, within) | {path.name: _own_file(path, within)}
+    return Source("folder", path.name, files, (), owned=False, links=_linked(files, (path.parent,)))

@@ -150,7 +150,7 @@ def test_archives_and_single_files_open_and_are_all_that_is_read(settings, two, 
         assert answer(engine, single.fingerprint, "digests").keys() >= {WEIGHTS, "config.json", "vocab.txt"}
         assert read(engine, single, mine / "notes.md") == REFUSED
     asked = OpenRequest(CheckpointRef("path", str(packed)))
-    assert {path for path, _ in find_outside(asked, settings, restrict_paths=False)} == {packed}
+    assert {path for path, *_ in find_outside(asked, settings, restrict_paths=False)} == {packed}
 
 
 def test_a_file_that_was_replaced_by_its_like_is_read_when_it_is_opened_again(settings, two):
