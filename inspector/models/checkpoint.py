@@ -37,6 +37,7 @@ if TYPE_CHECKING:  # torch and transformers are imported when a model is first n
     from inspector.models.naming import Places
     from inspector.models.pipeline import Pipeline
     from inspector.models.prediction import Prediction
+    from inspector.models.tensors import Reader
     from inspector.models.tokens import Tokens
 
 
@@ -203,6 +204,18 @@ class Checkpoint:
         return find_layout(self.manifest)
 
     @cached_property
+    def reader(self) -> Reader:
+        """What reads the numbers of `tensors`."""
+        with libraries():
+            from inspector.models.tensors import StoredReader
+        stored = StoredReader(self.manifest)
+        if not self.quantized:
+            return stored
+        from inspector.models.quantized.codes import CodedReader
+
+        return CodedReader(stored, self._layout)
+
+    @cached_property
     def heads(self) -> dict[str, str]:
         """Which heads the file holds: head -> "present" or "absent", in results.HEADS order."""
         if self.manifest.config is None:
@@ -254,7 +267,7 @@ class Checkpoint:
 
         self._refuse_what_no_model_has()
         refuse_many_numbers(self.name, self.quantized, main_memory(self.settings))
-        return self.read([tensor.name for tensor in self.tensors])
+        return self.read(self.tensors.names)
 
     @cached_property
     def stored_twice(self) -> Fault | None:
@@ -284,18 +297,8 @@ class Checkpoint:
         Raises:
             CheckpointError: If the file holds codes that cannot be read as numbers.
         """
-        import torch
-
-        from inspector.models.tensors import outline_tensors
-
         self._refuse_what_no_model_has()
-        names = [tensor.name for tensor in self.tensors]
-        plain = outline_tensors(self.manifest, [name for name in names if name not in self.quantized])
-        for tensor in self.tensors:
-            if tensor.name in self.quantized:
-                dtype = getattr(torch, tensor.dtype)
-                plain[tensor.name] = torch.empty(tensor.shape, dtype=dtype, device="meta")
-        return {name: _computable(plain[name]) for name in names}
+        return {name: _computable(tensor) for name, tensor in self.reader.outline(self.tensors.names).items()}
 
     def meta_model(self, model_class: type[PreTrainedModel]) -> PreTrainedModel:
         """A class as its config makes it, on the meta device; nothing of the file is in it.
@@ -387,27 +390,20 @@ class Checkpoint:
         from inspector.store.copies import is_packed, read_pieces
 
         stored = self.manifest.by_name.get(name)
-        if stored is None or name in self.quantized or not is_packed(stored):
+        if stored is None or self.reader.stored(name) != (stored,) or not is_packed(stored):
             yield from self.read([name])[name].reshape(-1).split(count)
             return
         for piece in read_pieces(self.manifest, stored, count=count):
-            yield torch.frombuffer(bytearray(piece), dtype=getattr(torch, stored.dtype))
+            yield torch.frombuffer(piece, dtype=getattr(torch, stored.dtype))
 
-    def read(self, names: list[str]) -> dict[str, torch.Tensor]:
+    def read(self, names: Sequence[str]) -> dict[str, torch.Tensor]:
         """Tensors of the file (name -> tensor): mapped, and codes as what they stand for.
 
         Raises:
             CheckpointError: If one is codes that cannot be read as numbers.
         """
-        from inspector.models.quantized.codes import read_quantized
-        from inspector.models.tensors import read_tensors
-
         refuse_codes(self.name, self.unread, names)
-        plain = read_tensors(self.manifest, [name for name in names if name not in self.quantized])
-        return {
-            name: _computable(plain[name]) if name in plain else read_quantized(self.manifest, self.quantized[name])
-            for name in names
-        }
+        return {name: _computable(tensor) for name, tensor in self.reader.read(names).items()}
 
     @cached_property
     def embedding(self) -> TensorInfo:

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import torch
 
-from inspector.models.tensors import read_tensors
+from inspector.models.tensors import StoredReader
 from inspector.store.copies import equal_copies, is_packed, read_pieces, same_bytes
 from inspector.store.manifests.columns import TensorInfo
 from inspector.store.manifests.manifest import Manifest
@@ -85,7 +85,7 @@ class StoredCopies:
             every = 1 if blocks <= MOST_BLOCKS else blocks // SAMPLED_BLOCKS
             pairs = zip(self._blocks(one, every), self._blocks(other, every), strict=True)
             return replace(measure(pairs), share=-(-blocks // every) / max(blocks, 1))
-        read = read_tensors(self._manifest, [one.name, other.name])
+        read = StoredReader(self._manifest).read([one.name, other.name])
         return measure(_pairs(read[one.name], read[other.name], self._block))
 
     def equal_groups(self) -> list[tuple[str, ...]]:
@@ -100,7 +100,7 @@ class StoredCopies:
     def _blocks(self, tensor: TensorInfo, every: int) -> Iterator[torch.Tensor]:
         dtype = getattr(torch, tensor.dtype)
         for piece in read_pieces(self._manifest, tensor, count=self._block, every=every):
-            yield torch.frombuffer(bytearray(piece), dtype=dtype)
+            yield torch.frombuffer(piece, dtype=dtype)
 
 
 class LiveCopies:

@@ -1,54 +1,106 @@
-"""Read tensors out of weight files, mapped and not copied, with the storages they were saved on."""
+"""Read the numbers of tensors: out of weight files, mapped and not copied, with the storages they were saved on."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from itertools import chain
+from typing import Protocol
 
 import numpy as np
 import torch
 
 from inspector.errors import CheckpointError
 from inspector.names import nearest
-from inspector.store.manifests.columns import TensorInfo
+from inspector.store.manifests.columns import TensorInfo, Tensors
 from inspector.store.manifests.manifest import Manifest
-from inspector.store.readers.ranges import map_range
 from inspector.store.readers.streams import Part
 
 NEAR = 1 << 20  # bytes between two storages that are mapped together
 
 
-def read_tensors(manifest: Manifest, names: Iterable[str] | None = None) -> dict[str, torch.Tensor]:
-    """Map tensors of a checkpoint into memory.
+class Reader(Protocol):
+    """The numbers of named tensors, however they are stored; one reader may rest on another."""
 
-    Args:
-        names: Tensors to read; None: all of them.
+    @property
+    def tensors(self) -> Tensors:
+        """Their headers, as whoever reads them sees them."""
+        ...
 
-    Returns:
-        Name -> tensor on the CPU, in the dtype, shape and strides of the file. Tensors that the
-        file keeps on one storage share it here. Pages are read when touched; writing to a tensor
-        changes no file (the mapping is private).
+    def stored(self, name: str) -> tuple[TensorInfo, ...]:
+        """What of the files a tensor is made of: one of the same name if it is stored plainly."""
+        ...
 
-    Raises:
-        CheckpointError: If a name or a dtype is not known.
-    """
-    by_name = manifest.by_name
-    wanted = list(by_name) if names is None else list(names)
-    if unknown := [name for name in wanted if name not in by_name]:
-        near = nearest(unknown[0], by_name)
-        meant = f": did you mean {near!r}?" if near else "."
-        raise CheckpointError(
-            f"There is no tensor {unknown[0]!r} in {manifest.name}{meant} `overview --tensors` lists all "
-            f"{len(by_name):,}."
-        )
-    by_file: dict[str, list[TensorInfo]] = {}
-    for name in wanted:
-        by_file.setdefault(by_name[name].file, []).append(by_name[name])
-    read: dict[str, torch.Tensor] = {}
-    for file, tensors in by_file.items():
-        for span in _spans(tensors):
-            read |= _lay(span, lambda begin, end, path=manifest.paths[file]: map_range(path, begin, end))
-    return {name: read[name] for name in wanted}
+    def read(self, names: Collection[str]) -> dict[str, torch.Tensor]:
+        """Read some tensors.
+
+        Returns:
+            Name -> tensor on the CPU, in the shape and dtype of its header, in the order of `names`.
+
+        Raises:
+            CheckpointError: If one is not known, or its numbers cannot be had.
+        """
+        ...
+
+    def outline(self, names: Collection[str]) -> dict[str, torch.Tensor]:
+        """What `read` gives, on the meta device: shapes, dtypes and storages, and no numbers."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StoredReader:
+    """Tensors as the files of a checkpoint have them."""
+
+    manifest: Manifest
+
+    @property
+    def tensors(self) -> Tensors:
+        """The headers of the files."""
+        return self.manifest.tensors
+
+    def stored(self, name: str) -> tuple[TensorInfo, ...]:
+        """The tensor itself."""
+        return (self.manifest.by_name[name],)
+
+    def read(self, names: Collection[str]) -> dict[str, torch.Tensor]:
+        """Map tensors into memory.
+
+        Returns:
+            Name -> tensor in the dtype, shape and strides of the file. Tensors that the file keeps on one storage
+            share it here. Pages are read when touched; writing to a tensor changes no file (the mapping is private).
+
+        Raises:
+            CheckpointError: If a name or a dtype is not known.
+        """
+        by_file: dict[str, list[TensorInfo]] = {}
+        for tensor in self._find(names):
+            by_file.setdefault(tensor.file, []).append(tensor)
+        read: dict[str, torch.Tensor] = {}
+        for name, tensors in by_file.items():
+            file, spans = self.manifest.bytes_of(name), _spans(tensors)
+            file.need([_limits(chain.from_iterable(span)) for span in spans])
+            for span in spans:
+                read |= _lay(span, file.map)
+        return {name: read[name] for name in names}
+
+    def outline(self, names: Collection[str]) -> dict[str, torch.Tensor]:
+        """What `read` gives, on the meta device: two lie on one storage exactly if the file keeps them so."""
+        read: dict[str, torch.Tensor] = {}
+        for storage in _storages(self._find(names)):
+            read |= _lay([storage], None)
+        return {name: read[name] for name in names}
+
+    def _find(self, names: Collection[str]) -> list[TensorInfo]:
+        by_name = self.manifest.by_name
+        if unknown := [name for name in names if name not in by_name]:
+            near = nearest(unknown[0], by_name)
+            meant = f": did you mean {near!r}?" if near else "."
+            raise CheckpointError(
+                f"There is no tensor {unknown[0]!r} in {self.manifest.name}{meant} `overview --tensors` lists all "
+                f"{len(by_name):,}."
+            )
+        return [by_name[name] for name in names]
 
 
 def view_numbers(part: Part, data: np.ndarray) -> torch.Tensor:
@@ -57,19 +109,6 @@ def view_numbers(part: Part, data: np.ndarray) -> torch.Tensor:
     if part.begin % dtype.itemsize:  # torch cannot view at an odd byte
         data = data.copy()
     return torch.from_numpy(data).view(dtype)
-
-
-def outline_tensors(manifest: Manifest, names: Iterable[str]) -> dict[str, torch.Tensor]:
-    """What `read_tensors` gives, on the meta device: shapes, dtypes and storages, and no numbers.
-
-    Returns:
-        Name -> tensor; two lie on one storage of the meta device exactly if the file keeps them so.
-    """
-    wanted = [manifest.by_name[name] for name in names]
-    read: dict[str, torch.Tensor] = {}
-    for storage in _storages(wanted):
-        read |= _lay([storage], None)
-    return {tensor.name: read[tensor.name] for tensor in wanted}
 
 
 def _storages(tensors: Iterable[TensorInfo]) -> list[list[TensorInfo]]:

@@ -10,13 +10,13 @@ import numpy as np
 
 from inspector.store.manifests.columns import TensorInfo
 from inspector.store.manifests.manifest import Manifest
-from inspector.store.readers.ranges import Handles
+from inspector.store.readers.ranges import OpenFiles
 
 CHUNK = 1 << 22  # bytes read at once: what a comparison costs in memory, twice
 PLACES = 64  # of two tensors that are looked at before all of them are
 SAMPLE = 64  # bytes of each sample that a full comparison is decided by
 
-Reader = Callable[[TensorInfo, int, int], bytes]  # tensor, first byte within it, how many
+ReadBytes = Callable[[TensorInfo, int, int], bytearray]  # tensor, first byte within it, how many
 
 
 def equal_copies(
@@ -41,7 +41,7 @@ def equal_copies(
             if math.prod(tensor.shape) > 1 and is_packed(tensor):
                 middle = max(0, tensor.nbytes // 2 - SAMPLE)
                 last = max(0, tensor.nbytes - SAMPLE)
-                samples = tuple(read(tensor, place, SAMPLE) for place in (0, middle, last))
+                samples = tuple(bytes(read(tensor, place, SAMPLE)) for place in (0, middle, last))
                 key = (tensor.dtype, tensor.shape, tensor.strides, samples)
                 alike.setdefault(key, []).append(tensor)
         groups = [
@@ -70,7 +70,9 @@ def same_tensors(manifest: Manifest, one: TensorInfo, other: TensorInfo, *, chun
         return bool(np.array_equal(_elements(one, read), _elements(other, read)))
 
 
-def read_pieces(manifest: Manifest, tensor: TensorInfo, *, count: int | None = None, every: int = 1) -> Iterator[bytes]:
+def read_pieces(
+    manifest: Manifest, tensor: TensorInfo, *, count: int | None = None, every: int = 1
+) -> Iterator[bytearray]:
     """Read a packed tensor's bytes in the order of the file.
 
     Args:
@@ -102,17 +104,14 @@ def _place(tensor: TensorInfo) -> tuple[str, int]:
 
 
 @contextmanager
-def _reading(manifest: Manifest) -> Iterator[Reader]:
-    with Handles() as handles:
-
-        def read(tensor: TensorInfo, place: int, count: int) -> bytes:
-            count = min(count, tensor.nbytes - place)
-            return handles.read(manifest.paths[tensor.file], tensor.begin + place, count)
-
-        yield read
+def _reading(manifest: Manifest) -> Iterator[ReadBytes]:
+    with OpenFiles(manifest.bytes_of) as files:
+        yield lambda tensor, place, count: files.read(
+            tensor.file, tensor.begin + place, min(count, tensor.nbytes - place)
+        )
 
 
-def _equal_groups(tensors: list[TensorInfo], read: Reader, chunk: int) -> list[list[TensorInfo]]:
+def _equal_groups(tensors: list[TensorInfo], read: ReadBytes, chunk: int) -> list[list[TensorInfo]]:
     """Split tensors with equal samples by all their bytes; only groups of two places or more."""
     groups: list[list[TensorInfo]] = []
     for tensor in tensors:
@@ -125,7 +124,7 @@ def _equal_groups(tensors: list[TensorInfo], read: Reader, chunk: int) -> list[l
     return [group for group in groups if len({_place(tensor) for tensor in group}) > 1]
 
 
-def _same(first: TensorInfo, second: TensorInfo, read: Reader, chunk: int) -> bool:
+def _same(first: TensorInfo, second: TensorInfo, read: ReadBytes, chunk: int) -> bool:
     """Whether all bytes are equal; a few places all over are looked at first, where copies that drifted differ."""
     few = range(0, first.nbytes, max(SAMPLE, first.nbytes // PLACES))
     if any(read(first, place, SAMPLE) != read(second, place, SAMPLE) for place in few):
@@ -133,7 +132,7 @@ def _same(first: TensorInfo, second: TensorInfo, read: Reader, chunk: int) -> bo
     return all(read(first, place, chunk) == read(second, place, chunk) for place in range(0, first.nbytes, chunk))
 
 
-def _constant(tensor: TensorInfo, read: Reader, chunk: int) -> bool:
+def _constant(tensor: TensorInfo, read: ReadBytes, chunk: int) -> bool:
     """Whether every element has the same bytes."""
     item = _itemsize(tensor)
     element = read(tensor, 0, item)
@@ -144,7 +143,7 @@ def _constant(tensor: TensorInfo, read: Reader, chunk: int) -> bool:
     )
 
 
-def _elements(tensor: TensorInfo, read: Reader) -> np.ndarray:
+def _elements(tensor: TensorInfo, read: ReadBytes) -> np.ndarray:
     """The elements as opaque items in the order of the shape, whatever their strides."""
     item = _itemsize(tensor)
     steps = zip(tensor.shape, tensor.strides, strict=True)

@@ -40,6 +40,7 @@ from inspector.store.files import write_atomically
 from inspector.store.manifests.documents import is_fingerprint, read_bytes
 from inspector.store.names import weight_format
 from inspector.store.origins.hub import hub_folder
+from inspector.store.readers.ranges import stamp_of
 from inspector.text import bytes_text
 
 WHOLE_NBYTES = 100_000_000  # of a checkpoint's files: a tenth of a second
@@ -64,12 +65,6 @@ class Identity:
     def digest(self) -> str:
         """The one that counts."""
         return self.quick or self.sha256 or ""
-
-
-def stamp_of(path: Path) -> tuple[int, int, int]:
-    """The time of a file's last change in nanoseconds, its inode and its device."""
-    stat = path.stat()
-    return stat.st_mtime_ns, stat.st_ino, stat.st_dev
 
 
 def fingerprint_of(digests: Mapping[str, str]) -> str:

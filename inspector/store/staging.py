@@ -16,7 +16,7 @@ from inspector.store.adapters import CONFIG as ADAPTER_CONFIG
 from inspector.store.adapters import describe_adapter, read_adapter_config
 from inspector.store.configs import rebuild_config
 from inspector.store.files import put_folder, workspace
-from inspector.store.hashing import Identity, fingerprint_of, identify, stamp_of
+from inspector.store.hashing import Identity, fingerprint_of, identify
 from inspector.store.manifests.columns import Tensors
 from inspector.store.manifests.documents import collector_paused
 from inspector.store.manifests.entries import OPENED, ORIGINALS, UPLOADS, find_manifest, load_manifest, save_manifest
@@ -27,6 +27,7 @@ from inspector.store.modules import stage_modules
 from inspector.store.names import CONFIGS, INDEXES, clean_name, file_format, weight_format
 from inspector.store.origins.sources import Source
 from inspector.store.readers.index import Weights, choose_weights
+from inspector.store.readers.ranges import stamp_of
 from inspector.store.readers.sets import put_together, read_header, refuse_sizes
 from inspector.store.sizes import size_warnings
 from inspector.store.stored import write_entry

@@ -95,7 +95,7 @@ TABLE = (
         "tests/store/test_store_opening.py::test_archives",
     ),
     Proven(
-        f"{READERS}/streams.py", "copy the file from its source again", "the disk fails while the file is read",
+        f"{READERS}/ranges.py", "copy the file from its source again", "the disk fails while the file is read",
         "tests/store/test_streams.py::test_a_disk_that_fails_is_one_sentence",
         "tests/store/test_streams.py::test_every_byte_comes_once_and_in_order",
     ),

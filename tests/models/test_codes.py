@@ -15,6 +15,7 @@ from transformers.integrations.finegrained_fp8 import _dequantize_fp8_weight
 
 from inspector.models.quantized.codes import OPENERS, read_quantized, unpack
 from inspector.models.quantized.layout import Quantized, find_quantized
+from inspector.models.tensors import StoredReader
 from inspector.store.manifests.manifest import FileInfo, Manifest
 from inspector.store.readers.safetensors import read_safetensors
 from tests.models.quantized_files import words_of
@@ -166,7 +167,7 @@ def test_sound_parts_are_read(tmp_path, kind):
     (quantized,) = find_quantized(manifest).values()
     shape = (2, 32, 64) if kind == "experts" else (64, 32)
     assert quantized.info.shape == shape
-    assert read_quantized(manifest, quantized).shape == shape
+    assert read_quantized(StoredReader(manifest), quantized).shape == shape
 
 
 @settings(max_examples=400, deadline=None, derandomize=True)
@@ -176,6 +177,6 @@ def test_any_parts_are_read_or_left_alone(tmp_path_factory, tensors, said):
     path = tmp_path_factory.mktemp("codes") / "w.safetensors"
     manifest = manifest_of(path, tensors, said)
     for quantized in find_quantized(manifest).values():
-        numbers = read_quantized(manifest, quantized)
+        numbers = read_quantized(StoredReader(manifest), quantized)
         assert numbers.shape == quantized.info.shape
         assert numbers.numel() <= 32 * path.stat().st_size

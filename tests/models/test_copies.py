@@ -11,7 +11,7 @@ from safetensors.torch import save_file
 from inspector.models.copies import LiveCopies, StoredCopies, equal_bytes, measure
 from inspector.store import copies as stored
 from inspector.store.copies import equal_copies, same_bytes
-from inspector.store.readers.ranges import Handles
+from inspector.store.readers.ranges import OpenFiles
 
 CONFIG = '{"model_type": "bert", "architectures": ["BertModel"]}'
 
@@ -71,8 +71,8 @@ def test_copies_that_have_drifted_apart_are_told_from_a_few_places(tmp_path, ope
     late[70_007] += 1
     save_file({"first": first, "drifted": drifted, "late": late}, tmp_path / "model.safetensors")
     manifest = open_path(tmp_path).manifest
-    read, counts = Handles.read, []
-    monkeypatch.setattr(Handles, "read", lambda *args: counts.append(args[-1]) or read(*args))
+    read, counts = OpenFiles.read, []
+    monkeypatch.setattr(OpenFiles, "read", lambda *args: counts.append(args[-1]) or read(*args))
     assert not same_bytes(manifest, "first", "drifted")
     assert sum(counts) <= 2 * stored.PLACES * stored.SAMPLE
     assert not same_bytes(manifest, "first", "late")  # between the places

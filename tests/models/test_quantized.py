@@ -31,6 +31,7 @@ from inspector.analyses.overview.compute import overview
 from inspector.analyses.sharing.compute import sharing
 from inspector.errors import CheckpointError
 from inspector.models.quantized.codes import open_codes
+from inspector.models.tensors import StoredReader
 from tests.conftest import silent
 from tests.families import random_model, save_checkpoint
 from tests.models.quantized_files import (
@@ -350,7 +351,7 @@ def test_awq(stored):
     group = torch.arange(inputs) // 16
     truth = ((codes - zeros[group]) * scales.float()[group]).T
     torch.testing.assert_close(coded.state[WEIGHT], truth, rtol=1e-6, atol=1e-7)
-    opened = open_codes(coded.manifest, coded.quantized[WEIGHT])
+    opened = open_codes(StoredReader(coded.manifest), coded.quantized[WEIGHT])
     pieces = [opened.rows(slice(0, 3)), opened.rows(slice(3, 21)), opened.rows(slice(21, 99))]
     torch.testing.assert_close(torch.cat(pieces), truth, rtol=1e-6, atol=1e-7)
 

@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from inspector.analyses.checks.compute_census import take_census
 from inspector.errors import CheckpointError
 from inspector.models.build import build_model, own_class
-from inspector.models.tensors import read_tensors
+from inspector.models.tensors import StoredReader
 from inspector.store.copies import equal_copies
 from tests.conftest import silent
 from tests.families import random_model, save_checkpoint
@@ -48,16 +48,16 @@ def test_bin_keeps_values_strides_and_shared_storages(tmp_path, open_path, legac
 def test_reading_some_and_unknown_tensors(open_model):
     checkpoint = open_model("BertModel")
     name = "embeddings.LayerNorm.weight"
-    assert list(read_tensors(checkpoint.manifest, [name])) == [name]
+    assert list(StoredReader(checkpoint.manifest).read([name])) == [name]
     with pytest.raises(CheckpointError, match="There is no tensor 'x'"):
-        read_tensors(checkpoint.manifest, ["x"])
+        StoredReader(checkpoint.manifest).read(["x"])
 
 
 def test_writing_to_a_tensor_changes_no_file(open_model):
     checkpoint = open_model("BertModel")
     name = "embeddings.LayerNorm.weight"
-    read_tensors(checkpoint.manifest, [name])[name].zero_()
-    assert read_tensors(checkpoint.manifest, [name])[name].abs().sum() > 0
+    StoredReader(checkpoint.manifest).read([name])[name].zero_()
+    assert StoredReader(checkpoint.manifest).read([name])[name].abs().sum() > 0
 
 
 def test_two_thousand_shards_are_read_with_few_handles(tmp_path, open_path, monkeypatch):
@@ -91,7 +91,7 @@ def test_what_nothing_refers_to_is_unmapped(open_model):
     def mappings():
         return Path("/proc/self/maps").read_text().count(str(weights.path))
 
-    read = read_tensors(checkpoint.manifest)
+    read = StoredReader(checkpoint.manifest).read(checkpoint.manifest.tensors.names)
     assert mappings() == 1  # of 39 tensors
     kept = read["embeddings.LayerNorm.weight"]
     del read
@@ -107,7 +107,7 @@ def test_a_file_that_was_cut_short_is_refused_before_it_is_touched(open_model):
     with weights.path.open("r+b") as file:
         file.truncate(weights.nbytes - 1)
     with pytest.raises(CheckpointError) as error:
-        read_tensors(checkpoint.manifest)
+        StoredReader(checkpoint.manifest).read(checkpoint.manifest.tensors.names)
     assert str(error.value) == ("model.safetensors has changed since it was opened: open it again.")
 
 

@@ -17,7 +17,7 @@ from inspector.analyses.training.words import LATER
 from inspector.catalog import CATALOG, answer
 from inspector.errors import CheckpointError, InspectorError, NotInCheckpointError
 from inspector.models.checkpoint import Checkpoint
-from inspector.models.tensors import read_tensors
+from inspector.models.tensors import StoredReader
 from inspector.serving.engine.local import LocalEngine
 from inspector.serving.storing.arriving import Arriving, how_far, outline
 from inspector.serving.storing.registry import discard_opened, discard_upload, incoming_folder
@@ -139,7 +139,7 @@ def test_nothing_reads_a_number_that_is_not_there(saved_models, settings):
     manifest = seen(saved_models("BertForMaskedLM"), settings).manifest
     first, second = [tensor.name for tensor in manifest.tensors if len(tensor.shape) == 1][:2]
     for read in (
-        lambda: read_tensors(manifest, [first]),
+        lambda: StoredReader(manifest).read([first]),
         lambda: same_bytes(manifest, first, second),
         lambda: next(stream(manifest, whole_parts([manifest.by_name[first]]), lambda part, data: None)),
         lambda: answer("overview", Checkpoint(manifest, settings=settings), progress=lambda *_: None, hash_files=True),

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from inspector.models.placing.threads import single_threaded
-from inspector.models.tensors import read_tensors, view_numbers
+from inspector.models.tensors import StoredReader, view_numbers
 from inspector.progress import Pace, Progress
 from inspector.store.copies import is_packed
 from inspector.store.manifests.columns import TensorInfo
@@ -233,7 +233,7 @@ def _count(numbers: torch.Tensor) -> Found:
 def _mapped(manifest: Manifest, tensors: Iterable[TensorInfo]) -> Iterator[tuple[Part, torch.Tensor]]:
     """The rows of views with gaps, of old files, as they are mapped."""
     for tensor in tensors:
-        whole = read_tensors(manifest, [tensor.name])[tensor.name]
+        whole = StoredReader(manifest).read([tensor.name])[tensor.name]
         size = tensor.nbytes // len(whole)
         for row, numbers in enumerate(whole.split(1)):
             yield Part(tensor, row * size, size), numbers.reshape(-1)

@@ -19,6 +19,7 @@ from inspector.errors import InspectorError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.quantized.codes import open_codes
 from inspector.models.quantized.layout import Quantized
+from inspector.models.tensors import StoredReader
 from inspector.progress import Progress
 from inspector.store.manifests.manifest import Manifest
 from inspector.store.readers.safetensors import contiguous_strides
@@ -198,7 +199,7 @@ def _has_zero(role: str, factor: Census) -> bool:
 
 def _stands_for_zeros(manifest: Manifest, quantized: Quantized, *, most: int | None) -> bool:
     """Read what codes stand for until a number is not 0, which mostly is in the first row; or the first few."""
-    opened, rows = open_codes(manifest, quantized), math.prod(quantized.shape[:-1])
+    opened, rows = open_codes(StoredReader(manifest), quantized), math.prod(quantized.shape[:-1])
     begin, size = 0, 1
     while begin < min(rows, most or rows):
         if opened.rows(slice(begin, min(begin + size, rows))).any():

@@ -16,7 +16,7 @@ from inspector.analyses.compare.compute_sums import compare_bits, compare_number
 from inspector.analyses.compare.result import FLOATS
 from inspector.models.placing.threads import single_threaded
 from inspector.models.quantized.codes import Dequantizer, open_codes
-from inspector.models.tensors import read_tensors, view_numbers
+from inspector.models.tensors import StoredReader, view_numbers
 from inspector.progress import Pace, Progress
 from inspector.store.copies import is_packed
 from inspector.store.readers import streams
@@ -150,7 +150,7 @@ def _mapped(pairs: Mapping[Key, Two], walk: _Walk) -> Looked:
 
 def _split(stored: Stored) -> tuple[torch.Tensor, ...]:
     name = stored.info.name
-    tensor = torch.atleast_1d(read_tensors(stored.manifest, [name])[name])
+    tensor = torch.atleast_1d(StoredReader(stored.manifest).read([name])[name])
     return tensor.split(max(1, BLOCK * len(tensor) // max(1, tensor.numel())))
 
 
@@ -223,7 +223,7 @@ def _is_copy(one: Stored, other: Stored) -> bool:
     if mine.parts.keys() != theirs.parts.keys():
         return False
     first, second = (
-        read_tensors(each.manifest, [part.name for part in how.parts.values()])
+        StoredReader(each.manifest).read([part.name for part in how.parts.values()])
         for each, how in ((one, mine), (other, theirs))
     )
     return all(
@@ -235,9 +235,9 @@ def _is_copy(one: Stored, other: Stored) -> bool:
 def _matrix(stored: Stored, *, turned: bool) -> Dequantizer:
     """A tensor as rows of a matrix (out, in); `turned`: its model keeps it as (..., in, out)."""
     if stored.quantized:
-        return open_codes(stored.manifest, stored.quantized)
+        return open_codes(StoredReader(stored.manifest), stored.quantized)
     name = stored.info.name
-    tensor = read_tensors(stored.manifest, [name])[name]
+    tensor = StoredReader(stored.manifest).read([name])[name]
     tensor = tensor.mT if turned else tensor
     matrix = tensor.reshape(-1, tensor.shape[-1])
     return Dequantizer(matrix.__getitem__, lambda part, _: matrix[part])

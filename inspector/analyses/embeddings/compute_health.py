@@ -77,8 +77,6 @@ def is_tied(checkpoint: Checkpoint) -> bool | None:
 
 def output_bias(checkpoint: Checkpoint) -> torch.Tensor | None:
     """The bias that an MLM head adds for each token, (vocab,); None where the file has none."""
-    from inspector.models.tensors import read_tensors
-
     family = checkpoint.family
     if family is None or not family.masked_lm:
         return None
@@ -87,7 +85,7 @@ def output_bias(checkpoint: Checkpoint) -> torch.Tensor | None:
     for name in (wanted, wanted.replace(".bias", ".decoder.bias")):
         held = in_file(name, shapes.keys(), family.base)
         if held and shapes[held] == checkpoint.embedding.shape[:1]:
-            return read_tensors(checkpoint.manifest, [held])[held].float()
+            return checkpoint.read([held])[held].float()
     return None
 
 

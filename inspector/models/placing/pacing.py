@@ -100,9 +100,5 @@ def _routed(stream: Stream, experts: Experts) -> int:
 
 def _nbytes(stream: Stream, recipe: Recipe) -> int:
     """Bytes of the files that a tensor of the model is made of."""
-    checkpoint, total = stream.checkpoint, 0
-    for name, _ in recipe.sources:
-        coded = checkpoint.quantized.get(name)
-        parts = coded.parts.values() if coded else (checkpoint.manifest.by_name[name],)
-        total += sum(part.nbytes for part in parts)
-    return total
+    reader = stream.checkpoint.reader
+    return sum(part.nbytes for name, _ in recipe.sources for part in reader.stored(name))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 import torch
 
-from inspector.models.quantized.layout import Quantized
-from inspector.models.tensors import read_tensors
-from inspector.store.manifests.manifest import Manifest
+from inspector.models.quantized.layout import Layout, Quantized
+from inspector.models.tensors import Reader
+from inspector.store.manifests.columns import TensorInfo, Tensors
 
 Numbers = Callable[[slice], torch.Tensor]  # rows of a weight -> (rows, columns)
 Parts = Mapping[str, torch.Tensor]
@@ -27,16 +27,50 @@ class Dequantizer:
     nearest: Callable[[slice, torch.Tensor], torch.Tensor]
 
 
-def open_codes(manifest: Manifest, quantized: Quantized) -> Dequantizer:
+@dataclass(frozen=True, slots=True)
+class CodedReader:
+    """Weights that are stored as codes, as what they stand for; all others as another reader has them."""
+
+    base: Reader
+    layout: Layout
+
+    @property
+    def tensors(self) -> Tensors:
+        """Headers as if all numbers were stored plainly."""
+        return self.layout.tensors
+
+    def stored(self, name: str) -> tuple[TensorInfo, ...]:
+        """Codes, scales and what else a weight is made of."""
+        coded = self.layout.quantized.get(name)
+        return tuple(coded.parts.values()) if coded else self.base.stored(name)
+
+    def read(self, names: Collection[str]) -> dict[str, torch.Tensor]:
+        """Dequantize weights, all numbers of each."""
+        coded = self.layout.quantized
+        plain = self.base.read([name for name in names if name not in coded])
+        return {name: plain[name] if name in plain else read_quantized(self.base, coded[name]) for name in names}
+
+    def outline(self, names: Collection[str]) -> dict[str, torch.Tensor]:
+        """What `read` gives, on the meta device."""
+        coded = self.layout.quantized
+        plain = self.base.outline([name for name in names if name not in coded])
+        return {name: plain[name] if name in plain else _outline(coded[name].info) for name in names}
+
+
+def _outline(tensor: TensorInfo) -> torch.Tensor:
+    return torch.empty(tensor.shape, dtype=getattr(torch, tensor.dtype), device="meta")
+
+
+def open_codes(base: Reader, quantized: Quantized) -> Dequantizer:
     """Get ready to read rows of a weight that is stored as codes."""
-    stored = read_tensors(manifest, [part.name for part in quantized.parts.values()])
+    stored = base.read([part.name for part in quantized.parts.values()])
     parts = {role: stored[part.name] for role, part in quantized.parts.items()}
     return OPENERS[quantized.kind](parts, quantized)
 
 
-def read_quantized(manifest: Manifest, quantized: Quantized) -> torch.Tensor:
+def read_quantized(base: Reader, quantized: Quantized) -> torch.Tensor:
     """All numbers of a weight, in the shape and dtype that its model takes."""
-    opened = open_codes(manifest, quantized)
+    opened = open_codes(base, quantized)
     columns = quantized.shape[-1]
     dtype = getattr(torch, quantized.dtype)
     whole = torch.empty(quantized.shape, dtype=dtype).view(-1, columns)

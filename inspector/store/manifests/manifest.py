@@ -11,6 +11,7 @@ from typing import Any
 from inspector.errors import NotInCheckpointError
 from inspector.store.manifests.columns import TensorInfo, Tensors
 from inspector.store.manifests.findings import Finding
+from inspector.store.readers.ranges import Bytes, PlainBytes
 
 OUTLINE = "arriving"  # the source of a checkpoint whose weights are still on their way
 STILL_COMING = (
@@ -85,15 +86,28 @@ class Manifest:
         """Whether the weights are still on their way: names, shapes and dtypes are known, and no number."""
         return self.source == OUTLINE
 
+    def bytes_of(self, name: str) -> Bytes:
+        """The bytes of a file: whoever reads numbers asks here.
+
+        Raises:
+            NotInCheckpointError: If the weights are still on their way.
+        """
+        self.refuse_outline()
+        return PlainBytes(self._by_name[name])
+
     @cached_property
     def paths(self) -> Mapping[str, Path]:
-        """Where each file is, by its name: whoever reads numbers asks here.
+        """Where each file is, by its name, for those that are read whole.
 
         Raises:
             NotInCheckpointError: If the weights are still on their way.
         """
         self.refuse_outline()
         return {file.name: file.path for file in self.files}
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, FileInfo]:
+        return {file.name: file for file in self.files}
 
     def refuse_outline(self) -> None:
         """Refuse what takes numbers while the weights are still on their way.

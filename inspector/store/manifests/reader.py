@@ -13,7 +13,7 @@ from typing import Any
 
 from inspector.errors import CheckpointError
 from inspector.store.configs import FACTS, keep_settings
-from inspector.store.hashing import fingerprint_of, stamp_of
+from inspector.store.hashing import fingerprint_of
 from inspector.store.manifests.documents import (
     DamagedError,
     as_digest,
@@ -32,6 +32,7 @@ from inspector.store.manifests.findings import MAX_FOUND, PROBLEMS, Finding
 from inspector.store.manifests.manifest import OUTLINE, FileInfo, Manifest
 from inspector.store.manifests.tensors import read_tensors
 from inspector.store.names import clean_name, file_format
+from inspector.store.readers.ranges import stamp_of
 
 FORMAT = 1
 FOLDER = "folder"  # Manifest.folder, in an entry

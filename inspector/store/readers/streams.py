@@ -15,15 +15,14 @@ from collections.abc import Callable, Collection, Generator, Iterable, Iterator,
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
-from typing import BinaryIO, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
-from inspector.errors import CheckpointError
-from inspector.store.hashing import stamp_of
 from inspector.store.manifests.columns import TensorInfo
 from inspector.store.manifests.manifest import Manifest
 from inspector.store.processors import count_processors
+from inspector.store.readers.ranges import OpenFiles
 
 PIECE = 1 << 24  # bytes that a thread reads at once
 NEAR = 1 << 12  # bytes between two parts that are read together
@@ -241,51 +240,16 @@ class _Reader:
     """What one thread reads a checkpoint with: a buffer, and the file that it is at."""
 
     def __init__(self, manifest: Manifest, nbytes: int) -> None:
-        self._files = {file.name: file for file in manifest.files}
-        self._manifest = manifest
+        self._files = OpenFiles(manifest.bytes_of, most=1)
         self._buffer = np.empty(nbytes + NEAR + 2 * LINE, np.uint8)
-        self._name = ""
-        self._file: BinaryIO | None = None
+        self.close = self._files.close
 
     def read(self, piece: Sequence[Part]) -> list[np.ndarray]:
         """Read the parts of a piece, all of one file; they are there until the next is read."""
-        name = piece[0].tensor.file
+        file = self._files[piece[0].tensor.file]
         runs, places = _runs(piece)
-        try:
-            for begin, count, at in runs:
-                self._fill(self._opened(name), name, begin, self._buffer[at : at + count])
-            self._refuse_changed(name)
-        except OSError as error:
-            raise CheckpointError(
-                f"{name} cannot be read ({error.strerror or 'no reason given'}): the disk may be failing; copy "
-                "the file from its source again."
-            ) from error
+        file.need([(begin, begin + count) for begin, count, _ in runs])
+        for begin, count, at in runs:
+            file.into(begin, self._buffer[at : at + count].data)
+        file.check()
         return [self._buffer[at : at + part.nbytes] for part, at in zip(piece, places, strict=True)]
-
-    def _opened(self, name: str) -> BinaryIO:
-        if self._file is None or self._name != name:
-            self.close()
-            self._file = self._manifest.paths[name].open("rb", buffering=0)  # type: ignore[assignment]  # a raw file reads
-            self._name = name
-        return self._file  # type: ignore[return-value]
-
-    def _fill(self, file: BinaryIO, name: str, begin: int, place: np.ndarray) -> None:
-        file.seek(begin)
-        view = place.data
-        while view:
-            count = file.readinto(view)  # type: ignore[attr-defined]
-            if not count:
-                raise CheckpointError(f"{name} has changed since it was opened: open it again.")
-            view = view[count:]
-
-    def _refuse_changed(self, name: str) -> None:
-        info = self._files[name]
-        changed = os.fstat(self._opened(name).fileno()).st_size != info.nbytes
-        if changed or (info.stamp and stamp_of(info.path) != info.stamp):
-            raise CheckpointError(f"{name} has changed since it was opened: open it again.")
-
-    def close(self) -> None:
-        """Close the file that is open."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None

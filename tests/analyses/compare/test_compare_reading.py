@@ -59,7 +59,7 @@ def test_headers_alone_say_what_they_decide(saved, monkeypatch):
         raise AssertionError("A number was read.")
 
     monkeypatch.setattr(compute_streams, "stream_together", refuse)
-    monkeypatch.setattr(compute_streams, "read_tensors", refuse)
+    monkeypatch.setattr(compute_streams, "StoredReader", refuse)
     result = ask(first, second, values="none")
     rows = by_name(result)
     decided = {name: row["status"] for name, row in rows.items() if row["note"] != UNREAD}

@@ -13,7 +13,7 @@ from inspector.analyses.overview.view import view
 from inspector.analyses.overview.words import tensor_lines
 from inspector.demo import DEMOS
 from inspector.errors import CheckpointError, RequestError
-from inspector.models.tensors import read_tensors
+from inspector.models.tensors import StoredReader
 from inspector.results.plain import to_json
 from inspector.view.blocks import Bullets
 from tests.conftest import silent
@@ -102,7 +102,7 @@ def test_what_is_not_there_gets_a_did_you_mean(open_path, find, near):
 def test_a_name_that_the_file_lacks_is_refused_with_the_nearest(open_path):
     manifest = open_path(DEMOS["demo-gpt2"].folder).manifest
     with pytest.raises(CheckpointError) as error:
-        read_tensors(manifest, ["transformer.h.3.mlp.c_fc.wight"])
+        StoredReader(manifest).read(["transformer.h.3.mlp.c_fc.wight"])
     assert str(error.value) == (
         "There is no tensor 'transformer.h.3.mlp.c_fc.wight' in demo-gpt2: did you mean "
         "'transformer.h.3.mlp.c_fc.weight'? `overview --tensors` lists all 52."

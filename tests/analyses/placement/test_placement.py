@@ -136,7 +136,7 @@ def test_the_plan_is_made_before_any_weight_is_read(open_model, monkeypatch):
     def read(*_, **__):
         raise AssertionError("a weight was read")
 
-    monkeypatch.setattr("inspector.models.tensors.read_tensors", read)
+    monkeypatch.setattr("inspector.models.tensors.StoredReader.read", read)
     assert placement(checkpoint, progress=silent).reason.endswith("GB.")
 
 

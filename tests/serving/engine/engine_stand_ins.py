@@ -193,9 +193,11 @@ def grow(checkpoint, *, progress, nbytes: int, device: str = "auto") -> Any:
 
 def look_through(checkpoint, *, progress, path: str, watched: str) -> Any:
     """Touch every page of a mapped file, and keep them until somebody has looked."""
-    from inspector.store.readers.ranges import map_range
+    from inspector.store.manifests.manifest import FileInfo
+    from inspector.store.readers.ranges import PlainBytes
 
-    pages = map_range(Path(path), 0, Path(path).stat().st_size)[::4096]
+    file = FileInfo("model.bin", "pytorch", Path(path).stat().st_size, None, Path(path))
+    pages = PlainBytes(file).map(0, file.nbytes)[::4096]
     found = int(pages.sum(dtype="int64"))
     progress(None, "mapped")
     while not Path(watched).exists():
