@@ -19,7 +19,7 @@ parts.heading("classes", checkpoint)
 
 above, returned = st.container(), st.container()
 with returned:
-    st.subheader("Output", anchor=False)
+    st.header("Output", anchor=False)
     request = ClassesRequest(text=inputs.text(checkpoint, slug="classes"))
 with above:
     classes: ModelClasses = session.run(request)
@@ -34,7 +34,7 @@ with above:
             explanation=f"Out of {len(classes.siblings)} in this family.",
         )
 
-    st.subheader("Class hierarchy", anchor=False)
+    st.header("Class hierarchy", anchor=False)
     parts.chart(
         class_tree(classes.hierarchy, classes.siblings, name=checkpoint.name, theme=session.theme()),
         alt="Model classes from torch.nn.Module down; the tables below list the same",
@@ -49,7 +49,7 @@ with above:
             st.markdown(tables.sibling_rows(classes.siblings))
         st.caption(words.SIBLINGS)
 
-    st.subheader("Modules", anchor=False)
+    st.header("Modules", anchor=False)
     tree, one, every, by_class = st.tabs(
         ["Tree", "One module", "Every module", "By class"], key="modules", bind="query-params"
     )

@@ -63,7 +63,7 @@ with map_place:
     table_files.offer(points, name=f"{checkpoint.name}-{projection.method}", label="Whole map")
 with side:
     embedding_tables.found(hits, checkpoint=checkpoint, selected=selected)
-    st.subheader("Neighbors", anchor=False)
+    st.header("Neighbors", anchor=False)
     near_place = st.empty()
     with near_place.container():
         embedding_tables.neighbors(near, waits=bool(asked), busy=missing is not None, checkpoint=checkpoint)

@@ -24,7 +24,7 @@ parts.title("Server", "What may this server use, what are its workers doing, and
 engine = session.engine()
 found = server_limits(settings(), confinement_of(engine))
 
-st.subheader("Workers", anchor=False)
+st.header("Workers", anchor=False)
 st.write(
     "Every open checkpoint has its own process. A crash or an exceeded limit ends only that process; the server and "
     "all other sessions continue."
@@ -52,7 +52,7 @@ st.markdown(
     )
 )
 
-st.subheader("Worker sandbox", anchor=False)
+st.header("Worker sandbox", anchor=False)
 if not found.restrictions:
     st.info("No worker is running: refresh in a moment.", icon=":material/info:")
 for restriction in found.restrictions:
@@ -62,7 +62,7 @@ for restriction in found.restrictions:
 if found.missing:
     st.caption(f"Missing: {literal(', '.join(found.missing))}.")
 
-st.subheader("Limits", anchor=False)
+st.header("Limits", anchor=False)
 st.write(
     "Each limit is an environment variable of the server, or is set by the command that is named. Errors name the "
     "limit that was hit."
@@ -73,7 +73,7 @@ st.table(  # not st.dataframe: its sentences are read, and break into lines here
     limits.drop(columns="unit").rename(columns={"enforced_by": "enforced by"}), hide_index=True
 )
 
-st.subheader("Store", anchor=False)
+st.header("Store", anchor=False)
 held = account(settings())
 used = f"{bytes_text(held.used_nbytes)} of {bytes_text(held.quota_nbytes)} are used."
 st.progress(min(held.used_nbytes / held.quota_nbytes, 1.0), text=used)

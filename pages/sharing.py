@@ -33,7 +33,7 @@ with side:
     sharing_parts.count(sharing)
     if picked:
         with st.container(border=True):
-            st.subheader("Properties", anchor=False)
+            st.header("Properties", anchor=False)
             sharing_parts.draw_row(sharing, picked[0])
     else:
         st.caption(":material/ads_click: Click a row or a tensor in the graph for details.")

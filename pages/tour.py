@@ -12,7 +12,7 @@ from pages._ui import address, parts
 parts.title("Questions", "Common questions, each answered on a bundled demo")
 st.caption("Then open your own in the sidebar: every page works the same.")
 for subject, questions in QUESTIONS.items():
-    st.subheader(subject, anchor=False)
+    st.header(subject, anchor=False)
     for question in questions:
         page = PAGES[question.page]
         with st.container(border=True):

@@ -76,7 +76,7 @@ def chosen(points: pd.DataFrame, ids: Sequence[int], *, checkpoint: Opened) -> N
     if not ids:
         return
     rows = points[points["token_id"].isin(ids)]
-    st.subheader(f"{plural(len(ids), 'chosen token')}", anchor=False)
+    st.header(f"{plural(len(ids), 'chosen token')}", anchor=False)
     parts.table(pd.DataFrame(rows), alt="Tokens inside the lasso", height=260)
     table_files.offer(pd.DataFrame(rows), name=f"{checkpoint.name}-chosen", label="Chosen")
 

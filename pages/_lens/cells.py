@@ -47,7 +47,7 @@ def choose(lens: Lens) -> Cell:
         position = st.number_input(
             "Position", 0, len(lens.tokens) - 1, position, key="position", bind="query-params", width=105
         )
-    heading.subheader(f"Layer {lens.layers[layer]}, position {position}", anchor=False, width="content")
+    heading.header(f"Layer {lens.layers[layer]}, position {position}", anchor=False, width="content")
     return int(layer), int(position)
 
 

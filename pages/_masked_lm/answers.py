@@ -107,7 +107,7 @@ def _words(checkpoint: Opened, mask: Mask, found: pd.DataFrame) -> None:
 def _joint(checkpoint: Opened, request: PredictRequest, prediction: Prediction) -> None:
     if not prediction.joint:
         return
-    st.subheader("All masks together", anchor=False)
+    st.header("All masks together", anchor=False)
     st.caption(f"{literal(words.joint(request.order))} Choose the other order under Options.")
     frame = joint_answers(prediction)
     parts.table(frame, columns=JOINT_COLUMNS, alt=f"{plural(len(frame), 'joint answer')}, most likely first")

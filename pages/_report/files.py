@@ -44,7 +44,7 @@ def make(checkpoint: Opened, sections: tuple[str, ...], setting: ReportOptions, 
 
 def offer(checkpoint: Opened, made: Made) -> None:
     """Offer the files with their sizes, and say what they hold."""
-    st.subheader("Your report", anchor=False)
+    st.header("Your report", anchor=False)
     with st.container(horizontal=True):
         st.download_button(
             f"HTML, {bytes_text(len(made.page))}",

@@ -53,7 +53,7 @@ def _count(findings: tuple[Finding, ...]) -> None:
 
 def _draw_undertrained(result: Embeddings, *, checkpoint: Opened) -> None:
     indicator = result.health.indicator
-    st.markdown("#### Under-trained tokens")
+    st.markdown("## Under-trained tokens")
     if indicator.looks_untrained:
         st.warning(literal(indicator.statement), icon=":material/warning:")
         return

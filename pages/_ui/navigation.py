@@ -57,6 +57,12 @@ def draw(page: Any) -> None:
                     link(slug, here=page)
 
 
+def titles() -> Iterator[tuple[str, str]]:
+    """Slug and title of every page, as they are listed."""
+    for _, slugs in _groups():
+        yield from ((slug, _look(slug)[0]) for slug in slugs)
+
+
 def link(slug: str, *, here: Any = None) -> None:
     """Link to a page by its title.
 

@@ -14,7 +14,8 @@ from inspector.catalog import PAGES
 from inspector.request import Request
 from inspector.results.checkpoint import Opened
 from inspector.text import count_text, literal
-from pages._ui import figure_files, screenshot, session, tables
+from pages._ui import screenshot, session, tables
+from pages._ui.client import figure_files
 from pages._ui.words import command
 
 # Plotly's own buttons: nothing that sends data away. The images stand below the chart.

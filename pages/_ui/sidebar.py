@@ -17,6 +17,7 @@ from inspector.settings import settings
 from inspector.store.reference import origin_of
 from inspector.text import literal
 from pages._ui import navigation, running, session, sign_in
+from pages._ui.client import keys
 from pages._ui.opening import agreeing, arrivals, folders, pins, under_way, uploading
 
 HERE = Path(__file__).parent
@@ -37,6 +38,7 @@ def draw(page: Any) -> None:
         with st.expander("Open your own", icon=":material/upload_file:", key="open_your_own"):
             _offer_ways()
         navigation.draw(page)
+        keys.draw(navigation.titles())
         sign_in.draw()
     arrivals.recall()
     with st.container(key="opening"):  # so that waiting for it moves nothing that follows

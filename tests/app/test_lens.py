@@ -78,7 +78,7 @@ def test_a_link_holds_rung_color_and_cell(open_app: Open) -> None:
     frames = figure["data"][1]
     (outlined,) = frames["selectedpoints"]
     assert frames["customdata"][outlined] == [2, 3]
-    assert app.subheader[0].value == "Layer 2, position 3"
+    assert app.header[0].value == "Layer 2, position 3"
 
 
 def test_a_second_text_has_the_same_scale_and_its_differences_marked(open_app: Open) -> None:

@@ -19,7 +19,8 @@ from inspector.demo import DEMOS
 from inspector.serving.storing import registry
 from inspector.settings import settings
 from inspector.store.reference import CheckpointRef
-from pages._ui import figure_files, session, table_files
+from pages._ui import session, table_files
+from pages._ui.client import figure_files
 from tests.app.looking import button, metrics, said, titles
 from tests.families import random_model, save_checkpoint
 
@@ -249,7 +250,7 @@ def test_the_link_holds_color_and_hidden_layers(open_app: Open) -> None:
 def test_the_lens_shows_every_rung_of_the_chosen_cell(open_app: Open) -> None:
     text = "the city of london."
     app = open_app("lens", text=text, layer="1", position="2", k="3")
-    assert app.subheader[0].value == "Layer 1, position 2"
+    assert app.header[0].value == "Layer 1, position 2"
     table = app.dataframe[0].value
     assert table["step"].tolist() == [
         "dot", "cosine", "dot + bias", "dense", "activation", "LayerNorm", "logits",

@@ -1,12 +1,14 @@
-"""The first screen of every page: a line of heading, the picture whole, and not much below."""
+"""The first screen of every page: its picture whole, not much below, no text over text, and no barrier."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
+from inspector.catalog import PAGES
 from inspector.serving.trial import Server
 from tests.browser.looking import expect_calm, expect_page, follow
 
@@ -28,6 +30,7 @@ PICTURES = {
     "snapshots": (PLOT, "&run=demo-run"),
     "checks": (PLACE, ""),
 }
+OTHERS = ("classes", "tour", "report", "server")
 MEASURE = """picture => {
   const main = document.querySelector("[data-testid=stMain]");
   const heading = document.querySelector(".st-key-heading").getBoundingClientRect();
@@ -35,27 +38,77 @@ MEASURE = """picture => {
   const inside = Math.min(seen.bottom, innerHeight) - Math.max(seen.top, 0);
   return [heading.bottom, main.scrollHeight, seen.height, inside / seen.height];
 }"""
+# A box is as high as its font, not as its letters: lines may share a little of it.
+CLASHES = """() => [...document.querySelectorAll(".js-plotly-plot")].flatMap(chart => {
+  const frame = chart.getBoundingClientRect();
+  const shown = (text) => text.textContent.trim() && !text.closest(".hoverlayer") && text.checkVisibility();
+  const texts = [...chart.querySelectorAll("svg text")].filter(shown)
+    .map(text => ({ text: text.textContent, box: text.getBoundingClientRect() })).filter(({ box }) => box.width);
+  const outside = texts.filter(({ box }) => box.left < frame.left - 2 || box.right > frame.right + 2);
+  const clash = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1
+    && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 3;
+  return [
+    ...outside.map(({ text }) => `“${text}” is cut`),
+    ...texts.flatMap((one, at) => texts.slice(at + 1).filter(other => clash(one.box, other.box))
+      .map(other => `“${one.text}” and “${other.text}” overlap`)),
+  ];
+})"""
+AXE = {"resultTypes": ["violations"]}
+# Each width and each theme with each checkpoint: places do not depend on the theme, nor colors on the width.
+LOOKS = [
+    (1280, "light", "demo-bert"),
+    (1000, "dark", "demo-bert"),
+    (1280, "dark", "demo-gpt2"),
+    (1000, "light", "demo-gpt2"),
+]
 
 
-@pytest.mark.parametrize("checkpoint", ["demo-bert", "demo-gpt2"])
-@pytest.mark.parametrize("width", [1280, 1000])
-def test_the_picture_is_on_the_first_screen(
-    width: int, checkpoint: str, server: Server, open_browser: Callable[..., Page]
+def places(page: Page, picture: str) -> Iterator[str]:
+    """What is wrong with where the picture lies."""
+    expect(page.locator(picture).first).to_be_visible()
+    heading, length, height, share = page.locator(picture).first.evaluate(MEASURE)
+    assert height > 100
+    if heading > HEADING or length > LONGEST or share < WHOLE:
+        yield f"heading to {heading:.0f}, page of {length:.0f}, {100 * share:.0f} % of {height:.0f} px are seen"
+
+
+def barriers(page: Page) -> Iterator[str]:
+    """What axe finds that keeps somebody out, and headings that skip a level."""
+    for finding in Axe().run(page, options=AXE).response["violations"]:
+        if finding["impact"] in {"serious", "critical"} or finding["id"] == "heading-order":
+            yield from (f"{finding['id']}: {node['html'][:200]} {node['failureSummary']}" for node in finding["nodes"])
+
+
+@pytest.mark.parametrize(("width", "scheme", "checkpoint"), LOOKS)
+def test_the_first_screen(
+    width: int, scheme: str, checkpoint: str, server: Server, open_browser: Callable[..., Page]
 ) -> None:
-    page = open_browser(width=width, height=HEIGHT)
+    page = open_browser(width=width, height=HEIGHT, color_scheme=scheme)
     page.goto(f"{server.url}/training?checkpoint={checkpoint}")
     expect_page(page, "training", checkpoint)
     wrong: list[str] = []
-    for slug, (picture, inputs) in PICTURES.items():
+    for slug in (*PICTURES, *OTHERS):
+        picture, inputs = PICTURES.get(slug, ("", ""))
         follow(page, f"/{slug}?checkpoint={checkpoint}{inputs.format(checkpoint=checkpoint)}")
-        expect_page(page, slug, checkpoint)
-        expect(page.locator(picture).first).to_be_visible()
+        if slug in PAGES:
+            expect_page(page, slug, checkpoint)
+        else:
+            expect(page.get_by_role("heading", level=1)).to_be_visible()
+            page.wait_for_function("slug => location.pathname === '/' + slug", arg=slug)
         expect(page.get_by_test_id("stSkeleton")).to_have_count(0)
         expect_calm(page)
         page.wait_for_timeout(500)  # heights follow what is in them
-        heading, length, height, share = page.locator(picture).first.evaluate(MEASURE)
-        assert height > 100
-        found = f"heading to {heading:.0f}, page of {length:.0f}, {100 * share:.0f} % of {height:.0f} px are seen"
-        if heading > HEADING or length > LONGEST or share < WHOLE:
-            wrong.append(f"{slug}: {found}")
+        found = [*(places(page, picture) if picture else ()), *page.evaluate(CLASHES), *barriers(page)]
+        wrong += [f"{slug}: {what}" for what in found]
     assert not wrong, "\n".join(wrong)
+
+
+def test_what_the_measurements_find(page: Page) -> None:
+    """Texts of a chart that overlap or are cut, and gray on gray."""
+    page.set_content(
+        "<html lang=en><title>x</title><main><h1>x</h1><p style='color:#aaa;background:#fff'>pale</p>"
+        "<div class=js-plotly-plot style='width:100px;overflow:hidden'><svg width=100 height=50>"
+        "<text x=5 y=20>one</text><text x=10 y=22>two</text><text x=80 y=45>three</text></svg></div></main>"
+    )
+    assert page.evaluate(CLASHES) == ["“three” is cut", "“one” and “two” overlap"]
+    assert [found.partition(":")[0] for found in barriers(page)] == ["color-contrast"]

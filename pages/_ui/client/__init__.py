@@ -1,0 +1,1 @@
+"""Scripts that run in the browser, and what mounts them."""
