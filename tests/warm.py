@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from unittest import mock
 
-from inspector.serving.engine.forking import Forked, fork_servers
 from inspector.serving.engine.wire import WARM
+from inspector.serving.engine.workers.forking import Forked, fork_servers
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from threading import Event, Thread
 import psutil
 
 ROOT = Path(__file__).parents[2]
-WORKER = "inspector.serving.engine.forkserver"  # in the command line of a worker, and of what it is forked from
+WORKER = "inspector.serving.engine.workers.forkserver"  # in the command line of a worker, and of what it is forked from
 START_SECONDS = 120
 BAD_LOG = re.compile(
     r"^.*Traceback.*\n(?:[ \t].*\n)*.*|^.*(?:\bERROR\b|\bCRITICAL\b|Uncaught|Exception|Warning:).*", re.MULTILINE

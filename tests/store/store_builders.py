@@ -54,7 +54,7 @@ def opened(reference: CheckpointRef, settings: Settings, *, strangers: bool = Tr
 def _received(reference: CheckpointRef, settings: Settings) -> tuple[Manifest, CheckpointRef]:
     """What a worker and its server make of an upload, done by this process."""
     from inspector.serving.engine.wire import OpenRequest
-    from inspector.serving.engine.worker_folder import WorkerFolder
+    from inspector.serving.engine.workers.worker_folder import WorkerFolder
     from inspector.serving.storing import opening, receiving
     from inspector.serving.storing.registry import discard_upload
 

@@ -16,7 +16,7 @@ import pytest
 from inspector.errors import CheckpointError, WorkerError
 from inspector.results.checkpoint import Opened
 from inspector.serving.engine.wire import OpenRequest
-from inspector.serving.engine.worker_folder import WorkerFolder
+from inspector.serving.engine.workers.worker_folder import WorkerFolder
 from inspector.serving.storing import receiving
 from inspector.serving.storing.marks import Told, write_told
 from inspector.serving.storing.opening import open_checkpoint as draft_checkpoint

@@ -12,10 +12,10 @@ from typing import Any
 from inspector.catalog import Analysis
 from inspector.errors import CancelledError, InspectorError, RequestError
 from inspector.serving.encoding import encode
-from inspector.serving.engine.outside import Outside
 from inspector.serving.engine.protocol import Progress, Status
 from inspector.serving.engine.shares import Waiters, asker
 from inspector.serving.engine.wire import OpenRequest, RunRequest
+from inspector.serving.engine.workers.outside import Outside
 
 MAX_JOBS = 512  # settled ones, kept to be found again
 MAX_NBYTES = 512_000_000  # of their results, as they came through the pipe

@@ -35,9 +35,6 @@ from inspector.sandbox import limits
 from inspector.sandbox.compiling import Compiler
 from inspector.serving.engine.jobs import JobBook, LocalJob, keyed_request
 from inspector.serving.engine.manifest_check import check_against_manifest
-from inspector.serving.engine.outside import Outside, find_outside
-from inspector.serving.engine.pool import Pool
-from inspector.serving.engine.process import WorkerProcess
 from inspector.serving.engine.protocol import Ending, Progress, WorkerStatus
 from inspector.serving.engine.shared_store_sync import EngineCallbacks, SharedStoreSync
 from inspector.serving.engine.waiting import PATIENCE_SECONDS, Waiting
@@ -56,6 +53,9 @@ from inspector.serving.engine.wire import (
     read_partial,
     read_progress,
 )
+from inspector.serving.engine.workers.outside import Outside, find_outside
+from inspector.serving.engine.workers.pool import Pool
+from inspector.serving.engine.workers.process import WorkerProcess
 from inspector.serving.storing.marks import veiled
 from inspector.settings import Settings
 from inspector.store.manifests.entries import is_held

@@ -17,11 +17,11 @@ import pytest
 
 from inspector.errors import InspectorError, WorkerError
 from inspector.sandbox import limits
-from inspector.serving.engine import logs
-from inspector.serving.engine.forking import fork_servers
 from inspector.serving.engine.jobs import LocalJob
-from inspector.serving.engine.process import longest_answer
 from inspector.serving.engine.wire import OpenRequest, RunRequest
+from inspector.serving.engine.workers import logs
+from inspector.serving.engine.workers.forking import fork_servers
+from inspector.serving.engine.workers.process import longest_answer
 from tests.serving.engine.engine_harness import WAIT, A, B, answer, demo, eventually, held, running, start_step
 
 ROOT = Path(__file__).parents[3]

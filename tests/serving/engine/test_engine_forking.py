@@ -12,8 +12,8 @@ import pytest
 
 from inspector.errors import WorkerError
 from inspector.sandbox.environment import worker_environment
-from inspector.serving.engine.forking import ForkServer, fork_servers
 from inspector.serving.engine.wire import NOW, WARM
+from inspector.serving.engine.workers.forking import ForkServer, fork_servers
 from inspector.settings import read_settings
 from tests.serving.engine.engine_harness import A, B, C, answer, eventually, held, running, start_step
 

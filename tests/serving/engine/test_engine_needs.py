@@ -20,7 +20,7 @@ from inspector.serving.encoding import decode, encode
 from inspector.serving.engine.jobs import keyed_request
 from inspector.serving.engine.protocol import Progress
 from inspector.serving.engine.wire import SAID, Answers, BatchRequest, Ready, Setup, Warm, WorkerFunctions
-from inspector.serving.engine.worker import Worker
+from inspector.serving.engine.workers.worker import Worker
 from inspector.settings import Settings
 from inspector.store.opening import open_checkpoint
 from inspector.store.reference import CheckpointRef

@@ -15,8 +15,8 @@ from inspector.errors import CheckpointError
 from inspector.results.checkpoint import Opened
 from inspector.sandbox.confinement import Confinement
 from inspector.serving.engine.local import LocalEngine
-from inspector.serving.engine.outside import NOTHING, find_outside
 from inspector.serving.engine.wire import OpenRequest, RunRequest
+from inspector.serving.engine.workers.outside import NOTHING, find_outside
 from inspector.settings import Settings, read_settings
 from inspector.store.reference import CheckpointRef
 from tests.serving.engine.engine_attempts import DONE

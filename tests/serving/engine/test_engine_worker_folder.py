@@ -16,7 +16,7 @@ import pytest
 from inspector.sandbox.disk_usage import kept_nbytes
 from inspector.serving.engine.local import LocalEngine
 from inspector.serving.engine.wire import OpenRequest, RunRequest
-from inspector.serving.engine.worker_folder import WorkerFolder
+from inspector.serving.engine.workers.worker_folder import WorkerFolder
 from inspector.serving.storing.registry import delete_checkpoint, new_upload, rename_checkpoint, write_upload
 from inspector.settings import read_settings
 from inspector.store.hashing import HASHES

@@ -13,9 +13,9 @@ from typing import Any
 
 from inspector.sandbox.environment import worker_environment
 from inspector.serving.encoding import decode, encode
-from inspector.serving.engine.logs import LOG, follow_log
-from inspector.serving.engine.process import MAX_MESSAGE, MAX_UNASKED
 from inspector.serving.engine.ray.messages import HEARD, Leave, Lost
+from inspector.serving.engine.workers.logs import LOG, follow_log
+from inspector.serving.engine.workers.process import MAX_MESSAGE, MAX_UNASKED
 from inspector.settings import Settings
 
 LOST = (

@@ -18,13 +18,13 @@ from inspector.sandbox.disk_usage import kept_nbytes
 from inspector.sandbox.environment import worker_environment
 from inspector.sandbox.limits import Usage, cpu_seconds_of, start_error, usage_of
 from inspector.serving.encoding import DecodeError, decode, encode
-from inspector.serving.engine.forking import fork_servers
 from inspector.serving.engine.jobs import LocalJob
-from inspector.serving.engine.logs import LOG, follow_log
-from inspector.serving.engine.outside import Outside
 from inspector.serving.engine.protocol import Progress
 from inspector.serving.engine.wire import SAID, BatchRequest, OpenRequest, Setup, device_of
-from inspector.serving.engine.worker_folder import WorkerFolder
+from inspector.serving.engine.workers.forking import fork_servers
+from inspector.serving.engine.workers.logs import LOG, follow_log
+from inspector.serving.engine.workers.outside import Outside
+from inspector.serving.engine.workers.worker_folder import WorkerFolder
 from inspector.serving.storing.registry import discard_upload
 from inspector.settings import MB
 from inspector.store.hashing import BackgroundHasher

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Set
 
 from inspector.results.checkpoint import Opened
 from inspector.serving.engine.jobs import LocalJob
-from inspector.serving.engine.outside import NOTHING, Outside
-from inspector.serving.engine.process import WorkerProcess
 from inspector.serving.engine.shares import Shares
 from inspector.serving.engine.wire import NOW, WARM, OpenRequest
+from inspector.serving.engine.workers.outside import NOTHING, Outside
+from inspector.serving.engine.workers.process import WorkerProcess
 from inspector.store.names import is_archive
 
 

@@ -1,4 +1,4 @@
-"""The process that workers are forked from: `python -m inspector.serving.engine.forkserver FD MODULE…`.
+"""The process that workers are forked from: `python -m inspector.serving.engine.workers.forkserver FD MODULE…`.
 
 Importing torch and transformers takes seconds, and memory, in each process that does it. This one
 imports them once and reads no file of anybody's; a worker begins as its copy, confined before it
@@ -24,7 +24,7 @@ from importlib import import_module
 from inspector.program import lacks
 from inspector.sandbox.deferring import defer_imports
 from inspector.serving.engine.wire import WARM
-from inspector.serving.engine.worker import work
+from inspector.serving.engine.workers.worker import work
 
 DESCRIPTORS = 3
 

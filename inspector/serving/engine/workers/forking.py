@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection, Pipe
 from typing import IO
 
 from inspector.sandbox.limits import GPU_NODES
-from inspector.serving.engine.logs import follow_log
+from inspector.serving.engine.workers.logs import follow_log
 
 # A process that has looked for a GPU cannot be forked, and macOS' libraries cannot either: there
 # each worker imports what it needs by itself.
@@ -103,7 +103,14 @@ class ForkServer:
         self._channel, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "inspector.serving.engine.forkserver", str(theirs.fileno()), *modules],
+                [
+                    sys.executable,
+                    "-P",
+                    "-m",
+                    "inspector.serving.engine.workers.forkserver",
+                    str(theirs.fileno()),
+                    *modules,
+                ],
                 env=dict(environment),
                 pass_fds=(theirs.fileno(),),
                 stdin=subprocess.DEVNULL,

@@ -1,0 +1,1 @@
+"""The processes that read strangers' files: how they start, what they may read, and how they end."""
