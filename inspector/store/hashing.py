@@ -83,6 +83,28 @@ def remember(path: Path, sha256: str) -> None:
         del _remembered[next(iter(_remembered))]
 
 
+_verified: set[tuple[object, ...]] = set()  # files whose bytes this process has found to be those of a digest
+
+
+def verify(files: Mapping[str, tuple[Path, str]], *, progress: Progress) -> None:
+    """Compare stored files with the digests of what was uploaded, each once in this process.
+
+    Args:
+        files: By name, where a file lies and its SHA-256.
+
+    Raises:
+        CheckpointError: If one has other bytes.
+    """
+    known = {name: (*_size_and_stamp(path), digest) for name, (path, digest) in files.items()}
+    new = {name: files[name][0] for name, each in known.items() if each not in _verified}
+    for name, digest in hash_files(new, progress=progress).items():
+        if digest != files[name][1]:
+            raise CheckpointError(
+                f"{name} in the store is no longer what was uploaded: delete the upload, and upload it again."
+            )
+        _verified.add(known[name])
+
+
 class BackgroundHasher:
     """Takes the quick digests of weight files that lie where they are opened, while a worker reads their headers.
 

@@ -272,3 +272,35 @@ def test_what_was_not_found_ahead_is_hashed_when_it_is_asked_for(large):
         raise CheckpointError("There is no such folder.")
 
     assert BackgroundHasher(refuse).digest(large / WEIGHTS, WEIGHTS) == quick_digest(large / WEIGHTS, WEIGHTS)
+
+
+@pytest.fixture
+def stored(settings, tmp_path) -> str:
+    """The fingerprint of an upload in the store."""
+    return opened(upload_of(settings, small_checkpoint(tmp_path / "mini")), settings)[0].fingerprint
+
+
+def test_stored_weights_are_hashed_before_a_process_uses_their_numbers(settings, stored):
+    before = load_manifest(stored, settings=settings)
+    before.verify(silent)
+    (path,) = (file.path for file in before.files if file.name == WEIGHTS)
+    with path.open("r+b") as file:
+        file.seek(-100, os.SEEK_END)
+        file.write(b"\x01" * 100)
+    after = load_manifest(stored, settings=settings)
+    assert after.tensors.names == before.tensors.names  # headers answer still
+    for read in (lambda: after.verify(silent), lambda: after.paths, lambda: after.bytes_of(WEIGHTS)):
+        with pytest.raises(CheckpointError) as error:
+            read()
+        assert str(error.value) == (
+            f"{WEIGHTS} in the store is no longer what was uploaded: delete the upload, and upload it again."
+        )
+
+
+def test_stored_weights_are_hashed_once_in_a_process(settings, stored, monkeypatch):
+    hashed = []
+    whole = hashing.hash_file
+    monkeypatch.setattr(hashing, "hash_file", lambda path, *told: hashed.append(path.name) or whole(path, *told))
+    for _ in range(2):
+        assert load_manifest(stored, settings=settings).bytes_of(WEIGHTS)
+    assert hashed == [WEIGHTS]

@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from inspector.errors import NotInCheckpointError
+from inspector.progress import Progress, no_progress
+from inspector.store.hashing import verify
 from inspector.store.manifests.columns import TensorInfo, Tensors
 from inspector.store.manifests.findings import Finding
+from inspector.store.names import weight_format
 from inspector.store.readers.ranges import Bytes, PlainBytes
 
 OUTLINE = "arriving"  # the source of a checkpoint whose weights are still on their way
@@ -91,8 +94,10 @@ class Manifest:
 
         Raises:
             NotInCheckpointError: If the weights are still on their way.
+            CheckpointError: As `verify` does.
         """
         self.refuse_outline()
+        self.verify(no_progress, file=name)
         return PlainBytes(self._by_name[name])
 
     @cached_property
@@ -101,13 +106,29 @@ class Manifest:
 
         Raises:
             NotInCheckpointError: If the weights are still on their way.
+            CheckpointError: As `verify` does.
         """
         self.refuse_outline()
+        self.verify(no_progress)
         return {file.name: file.path for file in self.files}
 
     @cached_property
     def _by_name(self) -> Mapping[str, FileInfo]:
         return {file.name: file for file in self.files}
+
+    def verify(self, progress: Progress, *, file: str | None = None) -> None:
+        """Read stored weights once in this process, before their numbers are used.
+
+        Args:
+            progress: Told what is read.
+            file: The only one that is; None: all.
+
+        Raises:
+            CheckpointError: If they are no longer what was uploaded.
+        """
+        files = self.files if file is None else (self._by_name[file],)
+        stored = (each for each in files if each.stamp is None and weight_format(each.name))
+        verify({each.name: (each.path, each.sha256) for each in stored if each.sha256}, progress=progress)
 
     def refuse_outline(self) -> None:
         """Refuse what takes numbers while the weights are still on their way.

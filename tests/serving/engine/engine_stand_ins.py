@@ -43,6 +43,9 @@ class StandInManifest:
     def refuse_outline(self):
         pass
 
+    def verify(self, progress):
+        pass
+
 
 def prepare_stand_in(manifest, *, settings):
     """Nothing is known before it is asked."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import sys
 from collections.abc import Iterator
@@ -198,3 +199,17 @@ def test_no_file_is_looked_for_where_nothing_is_confined(tmp_path, two):
     settings = read_settings({"INSPECTOR_HOME": str(tmp_path / "home"), "INSPECTOR_CONFINEMENT": "off"})
     asked = OpenRequest(CheckpointRef("path", str(two[0])))
     assert find_outside(asked, settings, restrict_paths=False) == NOTHING
+
+
+def test_a_worker_uses_no_number_of_an_upload_that_was_overwritten(settings, two):
+    """Though its size, its inode and its time are those of before."""
+    with started(settings) as engine:
+        found = engine.open(upload_of(settings, two[1])).result(WAIT)
+        path = settings.home / "checkpoints" / found.fingerprint / "weights" / WEIGHTS
+        before = path.stat()
+        with path.open("r+b") as file:
+            file.seek(-100, 2)
+            file.write(b"\x01" * 100)
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+        with pytest.raises(CheckpointError, match="is no longer what was uploaded"):
+            answer(engine, found.fingerprint, "digests")

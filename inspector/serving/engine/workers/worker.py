@@ -123,6 +123,8 @@ class Worker:
             if not first.early:
                 checkpoint.manifest.refuse_outline()
             self._admit_files(checkpoint.manifest)
+            if not first.early:
+                checkpoint.manifest.verify(self._progress)
         checkpoint.called = first.called
         if first.batch is None:
             shows = {"show": self._show} if first.partial else {}
