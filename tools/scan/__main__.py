@@ -10,12 +10,17 @@ import os
 import secrets
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import psutil
+
 from inspector.serving.place import is_local
+from inspector.serving.trial import Server, start_app, wait_until_up
 from tools.scan.leaks import Watch
-from tools.scan.scanning import scan, watch_for
+from tools.scan.scanning import scan, scan_memory, scan_signed_in, watch_for
 
 
 def main(arguments: list[str]) -> int:
@@ -40,23 +45,32 @@ def scan_own(module: str = "streamlit") -> Watch:
     Args:
         module: What Python runs to start it.
     """
-    from inspector.serving.trial import start_app, wait_until_up
-
     with tempfile.TemporaryDirectory() as folder:
         token = secrets.token_hex(16)
         home = Path(folder)
+        watch = watch_for(dict(os.environ), home=home, secrets=[token])
         # With folders of its own, as a server for others has them: without, this machine's user opens any path
-        secret = {"SCAN_TOKEN": token, "HF_TOKEN": f"hf_{token}"}
-        server = start_app(home, module=module, INSPECTOR_ROOTS=str(home / "offered"), **secret)
-        try:
-            wait_until_up(server)
-            watch = watch_for(dict(os.environ), home=home, secrets=[token])
+        hidden = {"SCAN_TOKEN": token, "HF_TOKEN": f"hf_{token}", "INSPECTOR_ROOTS": str(home / "offered")}
+        with _started(home, module, hidden, watch) as server:
             scan(server.url, watch)
-        finally:
-            server.stop()
-        for line in server.complaints():
-            watch.note("failure", "the server's log", line)
+            scan_memory(server.url, watch, lambda: psutil.Process(server.process.pid).memory_info().rss)
+        by_proxy = {"INSPECTOR_SIGN_IN": "proxy", "INSPECTOR_PROXY_SECRET": token, "INSPECTOR_PEOPLE": "ada"}
+        with _started(home, module, hidden | by_proxy, watch) as server:
+            scan_signed_in(server.url, watch, token)
     return watch
+
+
+@contextmanager
+def _started(home: Path, module: str, environment: dict[str, str], watch: Watch) -> Iterator[Server]:
+    """Start the app; what it complains of is a failure."""
+    server = start_app(home, module=module, **environment)
+    try:
+        wait_until_up(server)
+        yield server
+    finally:
+        server.stop()
+    for line in server.complaints():
+        watch.note("failure", "the server's log", line)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ LINKS = (
     "x" * 3000,
     "<script>alert(1)</script>",
     "\u202e\ufffd%00",
+    "demo-__init__",
     "www.example.org mailto:a@example.org https://example.org",
 )
 

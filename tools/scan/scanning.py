@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import quote, urlsplit
@@ -27,6 +27,16 @@ INPUTS = (
     *("k=1e400", "layer=1e400", "k=nan", "k=-1"),
 )
 TOO_LONG = bytes(2_000_001)  # more than a browser may send at once
+CONNECTIONS, MOST_KEPT = 6, 150_000_000  # at once, and bytes that they may leave in the server's memory
+ALLOWED = 1_900_000  # bytes of a message, a little below what is read
+CSV = 'stElementToolbarButton]:has([aria-label^="Download as CSV"]) { display: none }'  # it would write formulas
+STRANGERS = (  # headers of requests that no proxy made; one line each
+    (),
+    ("X-Forwarded-User: ada",),
+    ("X-Forwarded-User: ada", "X-Inspector-Secret: a-guess-of-somebody"),
+    ("X-Forwarded-User: ada", "X-Forwarded-User: eve", "X-Inspector-Secret: {secret}"),
+    ("X-Inspector-Secret: {secret}",),
+)
 ADDRESS = re.compile(r"https?://\w|www\.\w|\w@\w")  # what Markdown makes a link of, escaped or not
 QUIET_SECONDS = 1.0  # in which a request that is refused is answered, or never
 # Answers that the web server itself gives before any app is asked, and what it says then.
@@ -55,8 +65,52 @@ def scan(url: str, watch: Watch) -> None:
         _uploads(person, watch)
         for box in person.boxes:
             watch.note("failure", "an error box", box[:80])
+        if not person.tables or CSV not in person.styles:
+            watch.note("failure", "the toolbar of tables", "it offers a CSV that is not ours")
     _links(url, watch)
     _wrong_messages(url, watch)
+
+
+def scan_signed_in(url: str, watch: Watch, secret: str) -> None:
+    """Ask a server that sits behind a proxy what only the proxy may ask.
+
+    Args:
+        url: The server's own address, past the proxy.
+        watch: Remembers what it gave away.
+        secret: The proxy's, which lets one name in and no other.
+    """
+    host = urlsplit(url).netloc
+    for asked in (*ordinary(host), *odd(host, asset=_asset()), *malformed(host)):
+        _ask(url, asked, watch)
+    for route in ("", "overview", "media/0123.csv", "_stcore/stream", "_stcore/upload_file/session/file"):
+        for lines in STRANGERS:
+            asked = plain("GET", f"/{route}", host, *(line.format(secret=secret) for line in lines))
+            if (status := exchange(url, asked.data)[9:12]) not in (b"400", b"401", b"403"):
+                watch.note("failure", asked.name, f"a stranger was answered with {status!r}")
+
+
+def scan_memory(url: str, watch: Watch, memory: Callable[[], int]) -> None:
+    """Let strangers send as much as a message may have, and leave; the server forgets it.
+
+    Args:
+        url: The server's.
+        watch: Remembers what it kept.
+        memory: Bytes that the server has.
+    """
+    with ExitStack() as sessions:
+        people = [sessions.enter_context(session(url, watch.look)) for _ in range(CONNECTIONS)]
+        for person in people:
+            person.visit("overview")
+        before = memory()
+        for person in people:
+            request = BackMsg()
+            state = request.rerun_script.widget_states.widgets.add()
+            state.id, state.string_value = "$$ID-0-None", "x" * ALLOWED
+            person.send(request, "a message of the most that is read")
+        for person in people:
+            person.drain(QUIET_SECONDS)
+    if (kept := memory() - before) > MOST_KEPT:
+        watch.note("failure", "memory", f"{CONNECTIONS} connections left {kept / 1e6:,.0f} MB")
 
 
 def _links(url: str, watch: Watch) -> None:
@@ -66,6 +120,8 @@ def _links(url: str, watch: Watch) -> None:
             if not person.errors:
                 watch.note("failure", f"link {link[:40]}", "an invalid link causes no error")
             for said in person.errors:
+                if "__" in re.sub(r"`[^`]*`", "", said):  # bold in Markdown
+                    watch.note("failure", f"link {link[:40]}", "a stranger's text is Markdown")
                 if ADDRESS.search(re.sub(r"\\(.)", r"\1", said)):
                     watch.note("failure", f"link {link[:40]}", "an address in a stranger's text becomes a link")
 

@@ -35,6 +35,7 @@ class Session:
         self._uploads, self._last = 0, 0.0  # the last: when something was sent or came
         self.id = ""
         self.uploader = ""  # the file input's id, once a page has drawn it
+        self.tables, self.styles = 0, ""  # how many were drawn, and all HTML of our own
         self.boxes: list[str] = []  # errors that nobody expected
         self.errors: list[str] = []  # sentences of error boxes, in the order of arrival
 
@@ -121,6 +122,10 @@ class Session:
                 self.errors.append(element.alert.body)
             elif element.WhichOneof("type") == "exception":
                 self.boxes.append(element.exception.message)
+            elif element.WhichOneof("type") == "dataframe":
+                self.tables += 1
+            elif element.WhichOneof("type") == "html":
+                self.styles += element.html.body
 
     def drain(self, seconds: float) -> bool:
         """Take what comes until nothing has for some time; False if the server closed the connection."""
