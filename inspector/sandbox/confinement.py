@@ -39,6 +39,7 @@ PROC = Path("/proc")
 # What of it is nobody's; other processes' command lines may hold what nobody should read.
 MACHINE = ("cpuinfo", "filesystems", "loadavg", "meminfo", "stat", "sys", "uptime", "version")
 ETC = Path("/etc")  # where root's secrets lie as well, which a worker of root's may still read
+THREADS = PROC / "self" / "task"
 RESOLVER = "/run/systemd/resolve"  # /etc/resolv.conf is a link to it
 DEVICES = ("full", "null", "random", "urandom", "zero")
 GPUS = ("dri", "dxg", "kfd", "nvidia*")
@@ -157,6 +158,8 @@ def keep_to_files(access: Access) -> None:
     if not landlock.version():
         raise OSError
     changed = [access.settings.home, *_devices()]
+    if any(_gpus()):
+        changed.append(THREADS)  # whose names a GPU's driver writes; it gives up if it may not
     with ExitStack() as opened:
         landlock.restrict(
             read=_readable(access),

@@ -13,7 +13,7 @@ from inspector.store.configs import MAX_LABELS
 from inspector.store.manifests.columns import NARROW, Tensors
 from inspector.store.prediction import BLOCK, declared_layers, layers_past
 from inspector.store.readers.levels import read_setting
-from inspector.text import in_level, shape_text
+from inspector.text import in_level, plural, shape_text
 
 # A model of the configured size has a tensor with exactly this dimension.
 OCCURS = ("hidden_size", "n_embd", "d_model", "dim", "vocab_size")
@@ -135,7 +135,7 @@ def _refuse_layers(config: dict[str, Any], shown: int) -> None:
             raise CheckpointError(f"config.json sets {key} to {layers:,}, which is not a number of layers: correct it.")
         if layers > most:
             raise CheckpointError(
-                f"config.json sets {key} to {layers:,}, but the weights have {most:,} layers: {COMPARE}."
+                f"config.json sets {key} to {layers:,}, but the weights have {plural(most, 'layer')}: {COMPARE}."
             )
 
 

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 import torch
-import torch._dynamo  # it looks at torch.Generator, which is replaced below
+import torch._dynamo  # these look at torch.Generator, which is replaced below
+import torch.distributed.tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -181,7 +182,10 @@ def _number(value: Any) -> Any:
 
 @contextmanager
 def pretended_gpu(patch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Have a machine with a GPU for a while."""
+    """Have a machine with a GPU for a while; where there is one, that one."""
+    if torch.cuda.is_available():
+        yield
+        return
     plain = torch.Generator
     for name, value in {
         "_lazy_init": lambda: None,

@@ -50,14 +50,14 @@ def inputs(
 
 def bare(hidden: torch.Tensor, matrix: torch.Tensor) -> None:
     """The product alone, block by block."""
-    size = block_states(len(matrix))
+    size = block_states(len(matrix), hidden.device)
     for begin in range(0, len(hidden), size):
         _ = hidden[begin : begin + size] @ matrix.T
 
 
 def ours(hidden: torch.Tensor, matrix: torch.Tensor) -> Answer:
     """The lens' own reading."""
-    size = block_states(len(matrix))
+    size = block_states(len(matrix), hidden.device)
     pins = torch.empty(0, dtype=torch.long, device=hidden.device)
     found = [read(hidden[begin : begin + size] @ matrix.T, k=K, pins=pins) for begin in range(0, len(hidden), size)]
     return (

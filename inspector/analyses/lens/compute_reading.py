@@ -159,7 +159,7 @@ def _inner_groups(setup: LensSetup, chosen: Sequence[int], count: int) -> Iterat
     that a streamed pass has rows to show long before it ends.
     """
     inner = [layer for layer in chosen if layer != count - 1]
-    most = block_states(setup.scorer.rows) // max(1, len(setup.tokens))
+    most = block_states(setup.scorer.rows, setup.loaded.device) // max(1, len(setup.tokens))
     together = max(1, min(most, -(-len(inner) // GROUPS)))
     for begin in range(0, len(inner), together):
         yield tuple(inner[begin : begin + together])
@@ -187,7 +187,7 @@ def _frames(setup: LensSetup, found: dict[str, _Rung], layers: Sequence[int]) ->
 def _read_states(setup: LensSetup, hidden: torch.Tensor, k: int, *, last: bool) -> dict[str, _Rung]:
     """Read the states of some layers, one layer's after the other's, at every step."""
     rungs: dict[str, _Rung] = {}
-    size = block_states(setup.scorer.rows)
+    size = block_states(setup.scorer.rows, setup.loaded.device)
     for begin in range(0, len(hidden), size):
         block = slice(begin, begin + size)
         best: tuple[torch.Tensor, torch.Tensor] | None = None  # scores and ids of the logits

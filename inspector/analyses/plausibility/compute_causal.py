@@ -63,7 +63,8 @@ def judge_causal(
     progress(None, "Running the model")
     run = _run(checkpoint, loaded, encoding, by_blocks_from)
     readings: dict[int, Reading] = {}
-    for found in _read(loaded, run, encoding.ids, block_states(checkpoint.embedding.shape[0]), k=request.k):
+    size = block_states(checkpoint.embedding.shape[0], loaded.device)
+    for found in _read(loaded, run, encoding.ids, size, k=request.k):
         readings |= found
         progress(len(readings) / (len(encoding.ids) - 1), f"Judging {len(encoding.ids) - 1:,} tokens")
     totals = Totals.of(readings, checkpoint, loaded)

@@ -14,7 +14,7 @@ from inspector.settings import Device, Dtype
 from inspector.text import plural
 
 
-def pick_device(wanted: Device) -> torch.device:
+def pick_device(wanted: str) -> torch.device:
     """Resolve a device name; "auto", "spread" and "stream" take CUDA, then Apple's MPS, then the CPU.
 
     Raises:
@@ -22,12 +22,12 @@ def pick_device(wanted: Device) -> torch.device:
     """
     there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
     if wanted in {"auto", "spread", "stream"}:  # what is not whole computes on the best one
-        return torch.device(next(name for name, found in there.items() if found))
+        wanted = next(name for name, found in there.items() if found)
     if wanted not in get_args(Device):
         raise RequestError(f"There is no device {wanted!r}: use auto, cpu, cuda, mps, spread or stream.")
     if not there[wanted]:
         raise RequestError(f"This machine has no {wanted} device: use auto or cpu.", option="device")
-    return torch.device(wanted)
+    return torch.device("cuda:0" if wanted == "cuda" else wanted)
 
 
 def pick_dtype(wanted: Dtype, *, device: torch.device, stored: torch.dtype) -> torch.dtype:

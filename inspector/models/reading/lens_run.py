@@ -116,7 +116,7 @@ def _compare(setup: LensSetup, scorer: Scorer, run: Forward) -> _Comparison:
     found = _Comparison(scorer.unusable)
     if not scorer.has_head:
         return found
-    size, states = block_states(scorer.rows), run.hidden_states[-1]
+    size, states = block_states(scorer.rows, setup.loaded.device), run.hidden_states[-1]
     with memory_guard(setup.loaded), torch.inference_mode():
         for begin in range(0, states.shape[1], size):
             block = slice(begin, begin + size)

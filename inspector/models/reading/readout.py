@@ -12,6 +12,7 @@ import torch
 BLOCK = 24_000_000  # scores at once, in float32: fewer would read a large vocabulary's matrix more often
 PIECE = 1_000_000  # of them at a time in the softmax: they stay in the processor's cache
 MOST_STATES = 256  # of a block: more are no quicker
+ON_A_GPU = 8  # times as many states of a block, and four times as many scores: a GPU is idle between small ones
 COMPARED = 100  # true tokens among which two rungs' orders are compared
 
 
@@ -80,9 +81,11 @@ def _spread(scores: torch.Tensor, first: torch.Tensor, best: torch.Tensor) -> tu
     return above, entropy
 
 
-def block_states(rows: int) -> int:
+def block_states(rows: int, device: torch.device) -> int:
     """How many states are read at once from a vocabulary of so many rows."""
-    return max(1, min(MOST_STATES, BLOCK // rows))
+    if device.type == "cpu":
+        return max(1, min(MOST_STATES, BLOCK // rows))
+    return max(1, min(ON_A_GPU * MOST_STATES, ON_A_GPU // 2 * BLOCK // rows))
 
 
 def top_tokens(scores: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -98,15 +101,23 @@ def top_tokens(scores: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor
     kept = min(k + 1, scores.shape[1])
     best, ids = scores.topk(kept, dim=1)
     if kept > k:  # a tie across the border: topk may have kept any of the equal ones
-        for row in (best[:, k - 1] == best[:, k]).nonzero()[:, 0].tolist():
-            tied = (scores[row] == best[row, k - 1]).nonzero()[:, 0]
-            place = best[row, :k] == best[row, k - 1]
-            ids[row, :k][place] = tied[: int(place.sum())]
+        rows = (best[:, k - 1] == best[:, k]).nonzero()[:, 0]
         best, ids = best[:, :k], ids[:, :k]
+        if len(rows):
+            ids[rows] = _first_of_equal(scores[rows], ids[rows], best[rows])
     by_id = ids.argsort(dim=1)
     best, ids = best.gather(1, by_id), ids.gather(1, by_id)
     by_score = best.argsort(dim=1, descending=True, stable=True)
     return ids.gather(1, by_score), best.gather(1, by_score)
+
+
+def _first_of_equal(scores: torch.Tensor, ids: torch.Tensor, best: torch.Tensor) -> torch.Tensor:
+    """The ids of the k best, (states, k): of all that equal the last one, those with the smallest ids."""
+    k, last = ids.shape[1], best[:, -1:]
+    every = torch.arange(scores.shape[1], dtype=torch.int32, device=scores.device)
+    smallest = torch.where(scores == last, every, scores.shape[1]).topk(k, dim=1, largest=False).values
+    place = torch.arange(k, device=scores.device) - (best > last).sum(dim=1, keepdim=True)
+    return torch.where(place < 0, ids, smallest.long().gather(1, place.clamp(min=0)))
 
 
 def _rank(scores: torch.Tensor, pinned: torch.Tensor, pin: int) -> torch.Tensor:

@@ -21,6 +21,7 @@ from inspector.models.reading.readout import MOST_STATES, block_states, overlap,
 from tests.conftest import silent
 from tests.families import ENCODER_DECODER, MODELS, random_model, save_checkpoint
 
+CPU = torch.device("cpu")
 TEXT = "w1 w2 w3 ##a w30"
 SEQ2SEQ = sorted(set(ENCODER_DECODER) - {"T5EncoderModel"})
 
@@ -285,7 +286,7 @@ def test_a_text_longer_than_a_block_is_read_whole(open_model):
     text = f"{TEXT} " * 50
     result = lens(checkpoint, progress=silent, text=text, k=4, pins=["w9"], device="cpu", dtype="float32")
     ids, pin = list(checkpoint.tokens.encode(text).ids), checkpoint.tokens.find("w9")
-    assert len(ids) > block_states(60) == MOST_STATES
+    assert len(ids) > block_states(60, CPU) == MOST_STATES
     model = random_model("BertForMaskedLM", max_position_embeddings=512)
     _, states = outputs(model, ids)
     with torch.inference_mode():
@@ -302,7 +303,12 @@ def test_a_text_longer_than_a_block_is_read_whole(open_model):
     ("rows", "states"), [(1, 256), (60, 256), (93_750, 256), (93_751, 255), (250_000, 96), (10**9, 1)]
 )
 def test_a_block_has_fewer_states_of_a_larger_vocabulary(rows, states):
-    assert block_states(rows) == states
+    assert block_states(rows, CPU) == states
+
+
+def test_a_gpu_reads_more_states_at_once():
+    gpu = torch.device("cuda:0")
+    assert [block_states(rows, gpu) for rows in (60, 93_750, 10**9)] == [2_048, 1_024, 1]
 
 
 @pytest.mark.parametrize(

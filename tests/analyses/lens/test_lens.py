@@ -87,7 +87,7 @@ def test_layers_that_are_read_together_are_those_read_alone(open_model, architec
     states_count = checkpoint.config.num_hidden_layers + 1
     alone = [lens(checkpoint, progress=silent, layers=[layer], **options) for layer in range(states_count)]
     for states in (1, 14, 256):
-        monkeypatch.setattr(compute_reading, "block_states", lambda rows, states=states: states)
+        monkeypatch.setattr(compute_reading, "block_states", lambda *_, states=states: states)
         together = lens(checkpoint, progress=silent, **options)
         for name in ("cells", "pinned", "states"):
             parts = [getattr(each, name).drop(columns="agrees", errors="ignore") for each in alone]

@@ -38,7 +38,7 @@ FAMILIES = sorted({*MODELS, *ENCODER_DECODER, *UNLISTED, *RENAMED})
 @pytest.fixture
 def each_alone(monkeypatch) -> None:
     """Read every layer alone, as of a long text or a large vocabulary."""
-    monkeypatch.setattr(compute_reading, "block_states", lambda rows: POSITIONS)
+    monkeypatch.setattr(compute_reading, "block_states", lambda *_: POSITIONS)
 
 
 def streamed(checkpoint: Checkpoint, **options: Any) -> tuple[Lens, list[LensRows]]:
@@ -104,7 +104,7 @@ def test_rows_come_before_the_next_block_is_read(open_model):
 def test_layers_that_are_read_together_come_together(open_model, monkeypatch):
     """A group is read as often as without rows: the matrix, too large to be read for each layer, once a group."""
     checkpoint = open_model("LlamaForCausalLM", num_hidden_layers=5)
-    monkeypatch.setattr(compute_reading, "block_states", lambda rows: 2 * POSITIONS)
+    monkeypatch.setattr(compute_reading, "block_states", lambda *_: 2 * POSITIONS)
     reads: list[tuple[int, bool]] = []
     score = LensSetup.score
 

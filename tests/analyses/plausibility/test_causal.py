@@ -156,7 +156,7 @@ def test_blocks_and_logits_made_a_few_at_a_time_change_nothing(monkeypatch, open
     checkpoint, _ = open_causal(architecture)
     text = " ".join(f"w{number % 50}" for number in range(60))
     at_once = plausibility(checkpoint, progress=silent, text=text)
-    monkeypatch.setattr(compute_causal, "block_states", lambda rows: 7)
+    monkeypatch.setattr(compute_causal, "block_states", lambda *_: 7)
     told: list[float | None] = []
     request = PlausibilityRequest(text=text)
     in_blocks = judge_causal(checkpoint, request, progress=lambda share, _: told.append(share), by_blocks_from=1)

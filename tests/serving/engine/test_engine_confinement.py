@@ -229,6 +229,23 @@ def test_the_worker_that_downloads_makes_links_in_the_hubs_cache_alone(tmp_path)
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "refused\n"
 
 
+def test_a_gpus_driver_may_name_its_threads(tmp_path):
+    """CUDA finds no device otherwise, as hardware showed."""
+    script = (
+        "import sys; from pathlib import Path; from inspector.sandbox import confinement\n"
+        "from inspector.settings import read_settings\n"
+        "confinement.GPUS = tuple(sys.argv[2:])\n"
+        "confinement.keep_to_files(confinement.Access(read_settings({'INSPECTOR_HOME': sys.argv[1]})))\n"
+        "for name in ('thread-self/comm', 'self/oom_score_adj', f'{__import__(\"os\").getppid()}/comm'):\n"
+        "    try:\n        Path('/proc', name).open('r+').close(); print('may')\n"
+        "    except PermissionError:\n        print('may not')\n"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    for gpus, may in (((), ["may not"] * 3), (("null",), ["may", "may not", "may not"])):
+        done = subprocess.run([*command, *gpus], capture_output=True, text=True, check=True)
+        assert done.stdout.splitlines() == may
+
+
 def np_file() -> str:
     import numpy as np
 
