@@ -7,11 +7,13 @@ from dataclasses import asdict
 import pandas as pd
 import streamlit as st
 
+from inspector.demo import DEMOS
 from inspector.serving.engine.report import confinement_of, server_limits
+from inspector.serving.storing.uploads import list_uploads
 from inspector.settings import settings
 from inspector.store.keeping.quota import account
 from inspector.text import bytes_text, literal, plural
-from pages._ui import parts, session
+from pages._ui import parts, session, sign_in
 from pages._ui.opening import pins
 
 MINUTES = "YYYY-MM-DD HH:mm"
@@ -19,6 +21,16 @@ WORKERS = {
     "memory": st.column_config.NumberColumn("memory", format="bytes"),
     "processor seconds": st.column_config.NumberColumn("processor seconds", format="%.1f"),
 }
+
+asker = sign_in.asker()
+mine = list_uploads(settings(), asker)
+
+
+def shown(name: str) -> str:
+    """A checkpoint's name, unless it is another user's."""
+    known = asker.sees_all or not name or name in DEMOS or any(name == each.name for each in mine)
+    return name if known else "another user's checkpoint"
+
 
 parts.title("Server", "What may this server use, what are its workers doing, and what is in its store?")
 engine = session.engine()
@@ -32,7 +44,7 @@ st.write(
 running = engine.workers()
 workers = [
     {
-        "checkpoint": worker.name or ("spare, for the next checkpoint" if worker.confinement else "starting"),
+        "checkpoint": shown(worker.name) or ("spare, for the next checkpoint" if worker.confinement else "starting"),
         "state": "busy" if worker.busy else "idle",
         "memory": worker.memory_nbytes,
         "processor seconds": worker.cpu_seconds,
@@ -47,7 +59,7 @@ endings = engine.endings()
 st.caption("Crashed workers, most recent first" if endings else "No worker has crashed.")
 st.markdown(
     "\n".join(
-        f"- {literal(ending.when)}, **{literal(ending.name or 'no checkpoint yet')}**: {literal(ending.reason)}"
+        f"- {literal(ending.when)}, **{literal(shown(ending.name) or 'no checkpoint yet')}**: {literal(ending.reason)}"
         for ending in endings
     )
 )
@@ -79,10 +91,11 @@ used = f"{bytes_text(held.used_nbytes)} of {bytes_text(held.quota_nbytes)} are u
 st.progress(min(held.used_nbytes / held.quota_nbytes, 1.0), text=used)
 kinds = pd.DataFrame([asdict(kind) for kind in held.kinds])
 parts.table(kinds.rename(columns={"name": "what", "can_go": "removed"}), alt="What the store holds")
-if held.uploads:
-    st.caption(f"{plural(len(held.uploads), 'upload')}, by last use")
-    uploads = pd.DataFrame([asdict(upload) for upload in held.uploads])
-    for column in ("created", "last_used"):
+listed = held.uploads if asker.sees_all else mine  # when one was used, others may have done
+if listed:
+    st.caption(f"{plural(len(listed), 'upload')}, {'by last use' if asker.sees_all else 'newest first'}")
+    uploads = pd.DataFrame([asdict(upload) for upload in listed])
+    for column in uploads.columns.intersection(["created", "last_used"]):
         uploads[column] = pd.to_datetime(uploads[column])
     parts.table(
         uploads.drop(columns="fingerprint"),
@@ -92,6 +105,6 @@ if held.uploads:
         },
         alt="Uploads of the store",
     )
-    names = {each.fingerprint: f"{each.name} ({each.fingerprint[:8]})" for each in held.uploads}
+    names = {each.fingerprint: f"{each.name} ({each.fingerprint[:8]})" for each in listed}
     chosen = st.selectbox("Upload", list(names), format_func=names.__getitem__, key="pinned upload")
     pins.draw(chosen, place="page")

@@ -92,7 +92,7 @@ def link(context: Context, slug: str, query: Mapping[str, str]) -> str:
 def reference(opened: Opened) -> str | None:
     """A checkpoint in a link; None where it was opened by a path."""
     origin = origin_of(opened.reference)
-    return origin.link if origin.public else None
+    return str(origin) if origin.public else None
 
 
 def command(context: Context, request: Request) -> str:

@@ -9,14 +9,16 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import streamlit as st
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit.web.server.server_util import is_allowed_origin
 from streamlit.web.server.starlette.starlette_websocket import is_host_allowed
 
-from inspector.serving.people import cookie_claims, is_admitted, proxy_claims
+from inspector.serving.headers import NO_STORE
+from inspector.serving.people import browser_secret, cookie_claims, is_admitted, new_secret_cookie, proxy_claims
+from inspector.serving.place import serves_others
 from inspector.serving.settings import Serving
 
 HEALTH = "_stcore/health"
@@ -71,13 +73,33 @@ class AccessControl:
             return
         refusal = self._refusal(HTTPConnection(scope))
         if refusal is None:
-            await self._app(scope, receive, send)
+            await self._app(scope, receive, self._with_secret(scope, send))
         elif scope["type"] == "websocket":
             await receive()
             await send({"type": "websocket.close", "code": POLICY_VIOLATION})
         else:
             answer = PlainTextResponse(refusal.sentence, status_code=refusal.status)
             await answer(scope, receive, send)
+
+    def _with_secret(self, scope: Scope, send: Send) -> Send:
+        """Give a browser its secret with a page, where others are served and nobody signs in."""
+        if (
+            scope["type"] != "http"
+            or self._settings.sign_in != "none"
+            or browser_secret(HTTPConnection(scope).cookies)
+            or not serves_others()
+        ):
+            return send
+
+        async def send_with_secret(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                if headers.get("Content-Type", "").startswith("text/html"):
+                    headers.append("Set-Cookie", new_secret_cookie())
+                    headers["Cache-Control"] = NO_STORE  # or a proxy's cache would give it to several browsers
+            await send(message)
+
+        return send_with_secret
 
     def _refusal(self, request: HTTPConnection) -> Refusal | None:
         path = local_path(request.scope)

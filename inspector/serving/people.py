@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import hmac
 import json
+import re
 from collections.abc import Mapping
 from importlib.util import find_spec
+from secrets import token_urlsafe
 from typing import Any
 
 from streamlit.auth_util import get_cookie_with_chunks, get_origin_from_redirect_uri, get_secrets_auth_section
@@ -26,6 +28,9 @@ from inspector.serving.settings import SECRET_CHARACTERS, Serving
 SECRET_HEADER = "X-Inspector-Secret"
 PROVIDER_KEYS = {"client_id", "client_secret", "server_metadata_url"}
 KEYS = {"redirect_uri", "cookie_secret"}
+SECRET_COOKIE = "inspector_browser"
+SECRET_BYTES, SECRET_SECONDS = 32, 400 * 24 * 3600  # browsers keep no cookie for longer
+SECRET = re.compile(r"[\w-]{43}", re.ASCII)
 
 
 def check_sign_in(settings: Serving) -> None:
@@ -68,6 +73,18 @@ def providers() -> tuple[str | None, ...]:
     return tuple(name for name, value in section.items() if isinstance(value, Mapping) and set(value) >= PROVIDER_KEYS)
 
 
+def browser_secret(cookies: Mapping[str, str]) -> str:
+    """What tells a browser from others where nobody signs in; empty: it has not been given that yet."""
+    found = SECRET.fullmatch(str(cookies.get(SECRET_COOKIE)))
+    return found[0] if found else ""
+
+
+def new_secret_cookie() -> str:
+    """A secret for a browser, as a header sets it: no script can read it, and no other site can send it."""
+    secret = token_urlsafe(SECRET_BYTES)
+    return f"{SECRET_COOKIE}={secret}; Path=/; Max-Age={SECRET_SECONDS}; HttpOnly; SameSite=Lax"
+
+
 def cookie_claims(cookies: Mapping[str, str]) -> dict[str, Any]:
     """What the provider said of a person, from Streamlit's cookie; empty if nobody signed in."""
 
@@ -104,13 +121,26 @@ def is_admitted(claims: Mapping[str, Any], settings: Serving) -> bool:
     """
     if claims.get("is_logged_in") is not True:
         return False
-    if not settings.people:
-        return True
+    return not settings.people or _is_listed(claims, settings.people)
+
+
+def is_admin(claims: Mapping[str, Any], settings: Serving) -> bool:
+    """Whether somebody who may use the server sees everybody's uploads."""
+    return is_admitted(claims, settings) and _is_listed(claims, settings.admins)
+
+
+def _is_listed(claims: Mapping[str, Any], people: tuple[str, ...]) -> bool:
     address = str(claims.get("email") or "").strip().lower()
     if claims.get("email_verified") is not True or not address:
         return False
     _, at, domain = address.rpartition("@")
-    return address in settings.people or (bool(at) and f"@{domain}" in settings.people)
+    return address in people or (bool(at) and f"@{domain}" in people)
+
+
+def identity_of(claims: Mapping[str, Any]) -> str:
+    """What tells somebody who signed in from everybody else: the provider's own number, not what a profile says."""
+    subject = claims.get("sub")
+    return json.dumps([str(claims.get("iss") or ""), str(subject)]) if subject else name_of(claims)
 
 
 def name_of(claims: Mapping[str, Any]) -> str:

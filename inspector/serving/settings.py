@@ -26,6 +26,7 @@ class Serving:
     people: tuple[str, ...]  # "ada@example.org" or "@example.org", small letters; empty: all
     header: str  # in which a proxy names the person
     secret: str = field(repr=False)  # that the proxy sends with it; empty: none is asked for
+    admins: tuple[str, ...] = ()  # as people: who sees and deletes everybody's uploads; empty: nobody
     opened: str = ""  # reference that whoever started the server wants open at first; empty: a demo
 
 
@@ -41,17 +42,23 @@ def read_serving(environ: Mapping[str, str]) -> Serving:
             f"INSPECTOR_PROXY_SECRET has fewer than {SECRET_CHARACTERS} characters or is not "
             "ASCII: use a long random one, such as the output of `openssl rand -hex 32`."
         )
-    people = _people(environ.get("INSPECTOR_PEOPLE") or "")
+    people, admins = _people(environ, "INSPECTOR_PEOPLE"), _people(environ, "INSPECTOR_ADMINS")
     sign_in = _sign_in(environ)
     if people and sign_in == "none":
         raise SettingsError(
             "INSPECTOR_PEOPLE lists who may use the server, but sign-in is off: set "
             "INSPECTOR_SIGN_IN to oidc or proxy, or remove the list."
         )
+    if admins and sign_in == "none":
+        raise SettingsError(
+            "INSPECTOR_ADMINS lists who sees all uploads, but sign-in is off: set INSPECTOR_SIGN_IN to oidc or proxy, "
+            "or remove the list."
+        )
     return Serving(
         paths=_yes_or_no(environ, "INSPECTOR_PATHS"),
         sign_in=sign_in,
         people=people,
+        admins=admins,
         header=environ.get("INSPECTOR_PROXY_HEADER") or "X-Forwarded-User",
         secret=secret,
         opened=environ.get("INSPECTOR_OPEN") or "",
@@ -79,12 +86,12 @@ def _yes_or_no(environ: Mapping[str, str], name: str) -> bool:
     return value == "1"
 
 
-def _people(text: str) -> tuple[str, ...]:
-    people = tuple(entry.strip().lower() for entry in text.split(",") if entry.strip())
+def _people(environ: Mapping[str, str], name: str) -> tuple[str, ...]:
+    people = tuple(entry.strip().lower() for entry in (environ.get(name) or "").split(",") if entry.strip())
     for entry in people:
         if "*" in entry or entry == "@":
             raise SettingsError(
-                f"INSPECTOR_PEOPLE contains {entry!r}: write addresses (ada@example.org) or domains "
+                f"{name} contains {entry!r}: write addresses (ada@example.org) or domains "
                 "(@example.org), separated by commas."
             )
     return people

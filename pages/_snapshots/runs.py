@@ -17,7 +17,7 @@ from inspector.store.origins.on_disk import OnDisk
 from inspector.store.origins.snapshots import UPLOADS, Snapshot, find_run, uploaded_runs
 from inspector.store.reference import origin_of
 from inspector.text import literal
-from pages._ui import parts
+from pages._ui import parts, sign_in
 from pages._ui.opening import agreeing, arrivals, uploading
 
 EXAMPLE = next(iter(RUNS))
@@ -59,7 +59,7 @@ def choose(checkpoint: Opened) -> Run:
     state = st.session_state
     if "run arrived" in state:
         state["run"], state["run warnings"] = state["run arrived"]
-    uploads = uploaded_runs(list_uploads(settings()))
+    uploads = uploaded_runs(list_uploads(settings(), sign_in.asker()))
     known = [*RUNS, *(f"{UPLOADS}:{name}" for name in uploads), *_beside(checkpoint)]
     line = st.container(horizontal=True, vertical_alignment="bottom")
     reference = line.selectbox(

@@ -13,7 +13,7 @@ from inspector.demo import DEMOS
 from inspector.results.checkpoint import Opened
 from inspector.serving.storing import uploads
 from inspector.settings import settings
-from pages._ui import session
+from pages._ui import session, sign_in
 from pages._ui.opening import agreeing
 
 SAME = "the same checkpoint"
@@ -63,7 +63,7 @@ def references(checkpoint: Opened) -> dict[str, str]:
     """Name -> reference of every demo and upload besides the open checkpoint."""
     own = {
         f"{stored.name} ({stored.fingerprint[:8]})": f"upload:{stored.fingerprint}"
-        for stored in uploads.list_uploads(settings())
+        for stored in uploads.list_uploads(settings(), sign_in.asker())
     }
     every = {name: name for name in DEMOS} | own
     return {name: reference for name, reference in every.items() if reference != checkpoint.reference}

@@ -18,9 +18,11 @@ from inspector.request import Request, named_field
 from inspector.results.checkpoint import Opened
 from inspector.serving.engine.protocol import Job
 from inspector.serving.storing.origins.outline import NOT_COMING
+from inspector.serving.storing.uploads import find_upload, under_own_name
+from inspector.settings import settings
 from inspector.store.reference import CheckpointRef, origin_of
 from inspector.text import literal
-from pages._ui import following, once
+from pages._ui import following, once, sign_in
 from pages._ui.opening import agreeing
 from pages._ui.running import engine
 
@@ -73,10 +75,20 @@ def reach(reference: str) -> Opened:
     if st.session_state.get("stopped") == ("open", reference):
         _resume()  # the next time
         raise CancelledError(STOPPED)
-    parsed, preview = CheckpointRef.parse(reference), st.session_state.get(PREVIEW)
+    parsed = find_upload(CheckpointRef.parse(reference), settings(), sign_in.asker())
+    preview = st.session_state.get(PREVIEW)
     if parsed.origin.outline and (preview is None or preview.reference != reference):
         raise CheckpointError(NOT_COMING)
-    return wait(engine().open(parsed), stopped_key=("open", reference))
+    return wait_for_opening(engine().open(parsed), reference)
+
+
+def wait_for_opening(job: Job[Opened], reference: str) -> Opened:
+    """Wait for a checkpoint; its name is the one that its user knows.
+
+    Raises:
+        InspectorError: If it is refused or stopped.
+    """
+    return under_own_name(wait(job, stopped_key=("open", reference)), settings(), sign_in.asker())
 
 
 def is_preview(checkpoint: Opened) -> bool:

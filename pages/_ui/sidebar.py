@@ -9,7 +9,6 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from inspector.demo import DEMOS
-from inspector.errors import InspectorError
 from inspector.results.checkpoint import Opened
 from inspector.serving.place import paths_are_open
 from inspector.serving.storing import uploads
@@ -18,7 +17,7 @@ from inspector.store.reference import origin_of
 from inspector.text import literal
 from pages._ui import navigation, running, session, sign_in
 from pages._ui.client import keys
-from pages._ui.opening import agreeing, arrivals, folders, pins, under_way, uploading
+from pages._ui.opening import agreeing, arrivals, folders, managing, under_way, uploading
 
 HERE = Path(__file__).parent
 STYLE = HERE / "style.css"
@@ -68,7 +67,7 @@ def _open_wanted() -> None:
 def _show(checkpoint: Opened) -> None:
     """Make a checkpoint the open one, and have the address bar name it."""
     st.session_state["opened"] = checkpoint
-    st.session_state["relink"] = origin_of(checkpoint.reference).link
+    st.session_state["relink"] = checkpoint.reference
 
 
 def _follow_link() -> str | None:
@@ -98,7 +97,7 @@ def _follow_link() -> str | None:
         arrivals.forget_refusal("sidebar")
     state["linked"] = link
     if checkpoint is None and "opened" in state:
-        state["relink"] = origin_of(state["opened"].reference).link
+        state["relink"] = state["opened"].reference
         st.rerun()
     return None
 
@@ -130,7 +129,7 @@ def _show_refusal() -> None:
 
 def _offer_checkpoints() -> None:
     checkpoint: Opened | None = st.session_state.get("opened")
-    own = {f"upload:{stored.fingerprint}": stored.name for stored in uploads.list_uploads(settings())}
+    own = {f"upload:{stored.fingerprint}": stored.name for stored in uploads.list_uploads(settings(), sign_in.asker())}
     names = {name: name for name in DEMOS} | own
     if checkpoint:
         names.setdefault(checkpoint.reference, checkpoint.name)
@@ -150,8 +149,7 @@ def _offer_checkpoints() -> None:
     if checkpoint.reference in DEMOS:
         st.caption(DEMOS[checkpoint.reference].description)
     elif checkpoint.reference in own:
-        with st.popover("Rename or delete", icon=":material/edit:", width="stretch"):
-            _offer_changes(checkpoint.fingerprint, checkpoint.name)
+        managing.draw(checkpoint)
 
 
 def _label(reference: str, names: dict[str, str]) -> str:
@@ -161,34 +159,6 @@ def _label(reference: str, names: dict[str, str]) -> str:
         return name
     origin = origin_of(reference)
     return f"{name} ({origin.digits[:8] or origin.word})"
-
-
-def _offer_changes(fingerprint: str, name: str) -> None:
-    new = st.text_input("Name", value=name, key=f"name {fingerprint}", max_chars=80)
-    st.button("Rename", on_click=_rename, args=(fingerprint, new), disabled=new == name)
-    pins.draw(fingerprint, place="sidebar")
-    st.divider()
-    sure = st.checkbox("Yes, delete it from the store permanently", key=f"sure {fingerprint}")
-    st.button("Delete", on_click=_delete, args=(fingerprint,), disabled=not sure, icon=":material/delete:")
-
-
-def _rename(fingerprint: str, name: str) -> None:
-    try:
-        uploads.rename_upload(fingerprint, name, settings=settings())
-    except InspectorError as error:
-        st.session_state["refusal"] = str(error)
-        return
-    session.engine().forget(fingerprint)
-    session.want(f"upload:{fingerprint}")
-
-
-def _delete(fingerprint: str) -> None:
-    session.want(running.FIRST)
-    try:
-        uploads.delete_upload(fingerprint, settings=settings())
-    except InspectorError as error:
-        st.session_state["refusal"] = str(error)
-    session.engine().forget(fingerprint)
 
 
 def _take_picked() -> None:

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import Any
 
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from inspector.serving.people import is_admitted, name_of, providers, proxy_claims
+from inspector.serving.people import (
+    browser_secret,
+    identity_of,
+    is_admin,
+    is_admitted,
+    name_of,
+    providers,
+    proxy_claims,
+)
 from inspector.serving.place import serves_others
 from inspector.serving.settings import serving
-from inspector.serving.uploads import browser_of
+from inspector.serving.storing.owners import Asker
+from inspector.settings import settings
 from inspector.text import literal, visible
 
 
@@ -35,9 +45,23 @@ def who() -> str:
     if not serves_others():
         return ""
     if serving().sign_in != "none":
-        return name_of(_claims())
+        return identity_of(_claims())
     context = get_script_run_ctx()
-    return browser_of(st.context.cookies) or (context.session_id if context else "")
+    return browser_secret(st.context.cookies) or (context.session_id if context else "")
+
+
+def asker() -> Asker:
+    """Who asks for uploads."""
+    name = who()
+    if not name:
+        return Asker()
+    owner = sha256(f"{serving().sign_in} {name}".encode()).hexdigest()
+    return Asker(owner, is_admin(_claims(), serving()) if serving().sign_in != "none" else False)
+
+
+def sender() -> str:
+    """Who owns what is uploaded; empty: everybody, as servers that share a store do not tell each other."""
+    return "" if settings().store else asker().owner
 
 
 def draw() -> None:

@@ -159,7 +159,7 @@ def sign_in_use_sign_out(page: Page, provider: Provider, tmp_path: Path) -> None
     with zipfile.ZipFile(broken, "w") as archive:
         archive.writestr("config.json", "{}")
     open_file(page, broken)
-    expect(sidebar.get_by_text("Everyone with access to this server can see")).to_be_visible()
+    expect(sidebar.get_by_text("Only you see an upload in the list")).to_be_visible()
     refused = page.get_by_test_id("stAlert").filter(has_text="no weights")
     expect(refused).to_be_visible()  # it has arrived
 

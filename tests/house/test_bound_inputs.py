@@ -18,6 +18,7 @@ OTHERWISE = {
     "Examples": "the text that it puts in stands there",
     "Checkpoint": "its reference stands there",
     "Pin: never remove it to make room": "changes the store",
+    "SHARE": "changes the store",
     "Name": "changes the store",
     "Yes, delete it from the store permanently": "changes the store",
     "From": "a way to open something, which then stands there",

@@ -159,6 +159,34 @@ def test_no_other_site_signs_anybody_out(oidc, site, expected):
     assert status(ask(oidc, "/lens", headers=headers)) == 200  # a link may be followed
 
 
+async def _page(scope, receive, send):
+    """Stands for Streamlit's pages and files."""
+    kind = b"text/html; charset=utf-8" if scope["path"] == "/" else b"text/javascript"
+    headers = [(b"content-type", kind), (b"cache-control", b"public, immutable")]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": b"reached"})
+
+
+def cookies_set(sent) -> list[str]:
+    return [value.decode() for name, value in sent[0]["headers"] if name == b"set-cookie"]
+
+
+def test_a_browser_gets_a_secret_with_its_first_page_where_others_are_served(monkeypatch):
+    guarded = AccessControl(_page, settings=read_serving({}))
+    assert cookies_set(ask(guarded)) == []  # one's own machine
+    monkeypatch.setattr(doors, "serves_others", lambda: True)
+    first, second = (cookies_set(ask(guarded))[0] for _ in range(2))
+    assert first != second
+    assert set(first.split("; ")[1:]) >= {"HttpOnly", "SameSite=Lax", "Path=/"}
+    assert (b"cache-control", b"no-store") in ask(guarded)[0]["headers"]  # no cache gives it to a second browser
+    assert cookies_set(ask(guarded, "/static/index.js")) == []
+    given = (b"cookie", first.partition(";")[0].encode())
+    assert cookies_set(ask(guarded, headers=[HOST, given])) == []
+    assert cookies_set(ask(guarded, headers=[HOST, (b"cookie", b"inspector_browser=guess")]))
+    signs_in = AccessControl(_page, settings=read_serving({"INSPECTOR_SIGN_IN": "oidc"}))
+    assert cookies_set(ask(signs_in)) == []
+
+
 @pytest.fixture
 def oidc(monkeypatch):
     """A secret to sign cookies with, and the address that people come back to."""

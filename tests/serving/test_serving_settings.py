@@ -11,7 +11,7 @@ import streamlit as st
 from inspector.errors import SettingsError
 from inspector.results.checkpoint import Opened
 from inspector.serving import place, start
-from inspector.serving.people import is_admitted, proxy_claims
+from inspector.serving.people import identity_of, is_admin, is_admitted, proxy_claims
 from inspector.serving.settings import Serving, read_serving, serving
 from inspector.settings import read_settings, settings
 from pages._ui.words import command
@@ -53,6 +53,8 @@ def test_without_settings_nobody_signs_in_and_paths_are_for_this_machine():
         ("INSPECTOR_PEOPLE", "*@example.org", "separated by commas"),
         ("INSPECTOR_PEOPLE", "a@b.c, @", "separated by commas"),
         ("INSPECTOR_PEOPLE", "ada@example.org", "sign-in is off"),
+        ("INSPECTOR_ADMINS", "*", "separated by commas"),
+        ("INSPECTOR_ADMINS", "ada@example.org", "sign-in is off"),
         ("INSPECTOR_PROXY_SECRET", "short", "fewer than 16 characters"),
     ],
 )
@@ -156,6 +158,21 @@ def _serving(*people: str, secret: str = "") -> Serving:
 def test_who_is_admitted(address, verified, people, admitted):
     claims = {"is_logged_in": True, "email": address, "email_verified": verified}
     assert is_admitted(claims, _serving(*people)) is admitted
+
+
+def test_an_administrator_is_named_and_verified():
+    settings = read_serving({"INSPECTOR_SIGN_IN": "oidc", "INSPECTOR_ADMINS": "ada@x.org"})
+    claims = {"is_logged_in": True, "email": "Ada@x.org", "email_verified": True}
+    assert is_admin(claims, settings)
+    for other in ({"email": "eve@x.org"}, {"email_verified": False}, {"is_logged_in": False}):
+        assert not is_admin(claims | other, settings)
+    assert not is_admin(claims, read_serving({"INSPECTOR_SIGN_IN": "oidc"}))  # nobody named: nobody is one
+
+
+def test_people_are_told_apart_by_what_they_cannot_write_themselves():
+    claims = {"is_logged_in": True, "iss": "https://x", "sub": "1", "email": "ada@x.org"}
+    assert identity_of(claims) == identity_of(claims | {"email": "other@x.org"})
+    assert len({identity_of(each) for each in (claims, claims | {"sub": "2"}, claims | {"iss": "https://y"})}) == 3
 
 
 @pytest.mark.parametrize("claims", [{}, {"is_logged_in": False}, {"is_logged_in": "yes"}])

@@ -82,8 +82,8 @@ def test_an_upload_is_held_by_its_folder_before_and_after(tmp_path, settings):
     digits = origin_of(f"upload:{manifest.fingerprint[:12]}")
     assert list(digits.held(settings)) == [entry]
     assert not list(digits.reads(Reach(settings, restrict_paths=True)))
-    assert digits.link == f"upload:{manifest.fingerprint[:12]}"
-    assert stored.origin.link == f"upload:{manifest.fingerprint[:16]}"
+    assert digits.typed == f"upload:{manifest.fingerprint[:12]}"
+    assert stored.origin.typed == f"upload:{manifest.fingerprint[:16]}"
 
 
 def test_files_of_which_none_is_a_checkpoints_are_none_of_the_workers_own(settings):

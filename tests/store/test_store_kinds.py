@@ -11,6 +11,7 @@ import pytest
 
 from inspector.serving.storing.arriving import Arriving
 from inspector.serving.storing.marks import Told, write_told
+from inspector.serving.storing.owners import Asker, write_owners
 from inspector.serving.storing.registry import pin_checkpoint, write_upload
 from inspector.serving.storing.room import reserve_upload
 from inspector.serving.storing.shared import publishing as shared
@@ -21,7 +22,7 @@ from inspector.store.hashing import HASHES, HashCache
 from inspector.store.keeping.arrays import ArrayCache
 from inspector.store.keeping.compiled import put_compiled
 from inspector.store.keeping.holding import load_held
-from inspector.store.manifests.entries import results_folder
+from inspector.store.manifests.entries import UPLOADS, results_folder
 from inspector.store.reference import CheckpointRef
 from tests.conftest import silent
 from tests.store.store_builders import opened, small_checkpoint, upload_of
@@ -60,8 +61,9 @@ def used(tmp_path, settings):
     gone = opened(upload_of(settings, small_checkpoint(tmp_path / "other", seed=1)), settings)[0].fingerprint
     for each in (fingerprint, gone):
         shared.publish(each, settings=settings, carrying=CARRYING)
-    delete_upload(gone, settings=settings)
+    delete_upload(gone, settings=settings, asker=Asker())
     pin_checkpoint(fingerprint, pinned=True, settings=settings)
+    write_owners(settings.home / UPLOADS / fingerprint, {})
     folder = small_checkpoint(tmp_path / "third", seed=2)
     where = opened(CheckpointRef("path", str(folder)), settings, strangers=False)[0]
     for each in (fingerprint, where.fingerprint):

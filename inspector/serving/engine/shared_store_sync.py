@@ -22,6 +22,7 @@ from inspector.serving.engine.wire import OpenRequest, RunRequest
 from inspector.serving.storing import registry
 from inspector.serving.storing.marks import is_marked, mark
 from inspector.serving.storing.origins.incoming import Incoming
+from inspector.serving.storing.owners import read_owners
 from inspector.serving.storing.shared import publishing as shared
 from inspector.serving.storing.shared.listing import drop_copies, listing
 from inspector.serving.storing.shared.remote import open_remote
@@ -69,7 +70,7 @@ class SharedStoreSync:
     def stores(self, job: LocalJob, opened: Opened, nbytes: int) -> bool:
         """Start to publish the upload that a job opened, if the shared store may lack it."""
         entry = self._settings.home / UPLOADS / opened.fingerprint
-        if self._settings.store is None or not entry.is_dir():
+        if self._settings.store is None or not entry.is_dir() or read_owners(entry) is not None:
             return False
         if job in self._fetched:
             mark(entry, self._settings)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -20,9 +20,11 @@ from inspector.errors import CheckpointError, WorkerError
 from inspector.progress import Progress
 from inspector.results.checkpoint import Opened
 from inspector.serving.storing.marks import Told, read_told
+from inspector.serving.storing.owners import admit
+from inspector.serving.storing.registry import sender_of
 from inspector.serving.storing.room import make_room
 from inspector.settings import Settings
-from inspector.store.files import below, put_folder, workspace
+from inspector.store.files import below, put_folder, turn, workspace
 from inspector.store.hashing import BackgroundHasher, Identity, fingerprint_of, identify
 from inspector.store.manifests.documents import (
     DamagedError,
@@ -44,6 +46,18 @@ from inspector.store.stored import write_entry
 MAX_FOLDER_FILE = 250_000_000  # bytes of a vocabulary, a little above what is staged
 DAMAGED = "The worker staged other files than those it had to open, so they were rejected: open the checkpoint again."
 OTHER = "The files from the shared store are not the upload that was requested: delete the upload, and upload it again."
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What the server knows of an upload before it is opened."""
+
+    told: Told | None  # which upload of the shared store it must be; None: a browser sent it
+    owner: str  # empty: everybody
+
+
+def _asked(folder: Path) -> _Asked:
+    return _Asked(read_told(folder), sender_of(folder.name))
 
 
 def look_ahead(origin: Origin, reach: Reach) -> BackgroundHasher | None:
@@ -91,9 +105,9 @@ def receive(
             if source.packed:
                 end()
             if source.owned:
-                expected = next((each for each in map(read_told, origin.held(reach.settings)) if each), None)
+                asked = next(map(_asked, origin.held(reach.settings)))
                 staged = own / UPLOADS / told.fingerprint
-                manifest = _received_uploads(staged, source, expected, settings=reach.settings, progress=progress)
+                manifest = _received_uploads(staged, source, asked, settings=reach.settings, progress=progress)
             else:
                 staged = own / OPENED / told.fingerprint
                 manifest = _received(staged, source, settings=reach.settings, progress=progress, ahead=ahead)
@@ -118,15 +132,13 @@ def _received(
         return _put(manifest, built, settings.home / OPENED / built.name, owned=False)
 
 
-def _received_uploads(
-    told: Path, source: Source, asked: Told | None, *, settings: Settings, progress: Progress
-) -> Manifest:
+def _received_uploads(told: Path, source: Source, asked: _Asked, *, settings: Settings, progress: Progress) -> Manifest:
     """Put every upload that a worker has staged into the store; an archive of snapshots holds several.
 
     Args:
         told: The one that the worker names.
         source: What was to be opened.
-        asked: Which upload that must be; None: whichever it is.
+        asked: Which upload that must be, and whose it will be.
         settings: The server's.
         progress: Told what is done.
 
@@ -151,7 +163,7 @@ def _put_upload(
     taken: Path,
     place: Path,
     arrived: Mapping[str, Path] | None,
-    asked: Told | None,
+    asked: _Asked,
     *,
     settings: Settings,
     progress: Progress,
@@ -161,12 +173,16 @@ def _put_upload(
     found = _move_upload(taken, place, document, arrived)
     known = identify(found, owned=True, progress=progress, received=arrived is not None)
     document, built, files = _named(document, place, found, known) if arrived is not None else (document, place, found)
-    if asked and asked.fingerprint != built.name:
+    if asked.told and asked.told.fingerprint != built.name:
         raise CheckpointError(OTHER)
     manifest = _checked(document, built, files, known)
-    manifest = replace(manifest, source="upload", name=clean_name(asked.name) if asked else manifest.name)
+    manifest = replace(manifest, source="upload", name=clean_name(asked.told.name) if asked.told else manifest.name)
     write_entry(built, name=manifest.name, nbytes=sum(file.nbytes for file in manifest.files))
-    _put(manifest, built, settings.home / UPLOADS / built.name, owned=True)
+    entry = settings.home / UPLOADS / built.name
+    admit(asked.owner, manifest.name, entry, built=built)
+    _put(manifest, built, entry, owned=True)
+    with turn(settings.home):  # equal content may have been there, somebody else's
+        admit(asked.owner, manifest.name, entry, built=entry)
     return built.name
 
 

@@ -7,9 +7,10 @@ import json
 import os
 import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, unquote
 
 from inspector.errors import CheckpointError
@@ -37,7 +38,6 @@ from inspector.store.manifests.entries import (
     WORKERS,
     results_folder,
 )
-from inspector.store.manifests.manifest import StoredCheckpoint
 from inspector.store.names import MAX_CHECKPOINT_NAME
 from inspector.store.stored import is_entry, stored_in
 from inspector.text import quoted
@@ -46,10 +46,15 @@ MAX_FILE_NAME_NBYTES = 240  # a basename may have 255 bytes on every common file
 ABANDONED_SECONDS = 24 * 3600
 _PREFIX = "_"
 _held: dict[str, int | None] = {}  # uploads that this process is receiving -> their lock
+_senders: dict[str, str] = {}  # the same -> who owns what becomes of them
 
 
-def new_upload(settings: Settings) -> tuple[str, Path]:
+def new_upload(settings: Settings, owner: str = "") -> tuple[str, Path]:
     """Start an upload.
+
+    Args:
+        settings: Of the store.
+        owner: Who will own what becomes of it; empty: everybody.
 
     Returns:
         Its id, as in `incoming:<id>`, and the folder that takes its files.
@@ -57,6 +62,8 @@ def new_upload(settings: Settings) -> tuple[str, Path]:
     sweep(settings)
     upload = uuid.uuid4().hex
     folder, _held[upload] = fresh_folder(settings.home / INCOMINGS, upload)
+    if owner:
+        _senders[upload] = owner
     return upload, folder
 
 
@@ -115,8 +122,14 @@ def incoming_folder(upload: str, *, settings: Settings) -> Path:
     return settings.readable / INCOMINGS / upload
 
 
+def sender_of(upload: str) -> str:
+    """Who owns what becomes of an upload; empty: everybody."""
+    return _senders.get(upload, "")
+
+
 def discard_upload(upload: str, *, settings: Settings) -> None:
     """Remove an upload that is not wanted any more, staged or not."""
+    _senders.pop(upload, None)
     remove_folder(incoming_folder(upload, settings=settings))
     if (descriptor := _held.pop(upload, None)) is not None:
         os.close(descriptor)
@@ -129,8 +142,8 @@ def rename_checkpoint(fingerprint: str, name: str, *, settings: Settings) -> Non
         CheckpointError: If the name is empty, too long or not printable, the upload is gone, or the disk is full.
     """
     refuse_name(name)
-    folder = _entry_folder(fingerprint, settings)
-    _rewrite(folder, replace(stored_in(folder), name=name.strip()), settings)
+    with disk_in_words(settings):
+        rewrite(_entry_folder(fingerprint, settings), name=name.strip())
 
 
 def refuse_name(name: str) -> None:
@@ -152,8 +165,8 @@ def pin_checkpoint(fingerprint: str, *, pinned: bool, settings: Settings) -> Non
     Raises:
         CheckpointError: If the upload is gone, or the disk is full.
     """
-    folder = _entry_folder(fingerprint, settings)
-    _rewrite(folder, replace(stored_in(folder), pinned=pinned), settings)
+    with disk_in_words(settings):
+        rewrite(_entry_folder(fingerprint, settings), pinned=pinned)
 
 
 def delete_checkpoint(fingerprint: str, *, settings: Settings) -> None:
@@ -213,11 +226,18 @@ def _sweep_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _rewrite(folder: Path, stored: StoredCheckpoint, settings: Settings) -> None:
-    entry = asdict(stored)
+def rewrite(folder: Path, **changes: Any) -> None:
+    """Change what the list shows of an entry."""
+    entry = asdict(replace(stored_in(folder), **changes))
     del entry["fingerprint"]  # the folder's name
+    write_atomically(folder / ENTRY, json.dumps(entry))
+
+
+@contextlib.contextmanager
+def disk_in_words(settings: Settings) -> Iterator[None]:
+    """Turn the disk's errors into sentences."""
     try:
-        write_atomically(folder / ENTRY, json.dumps(entry))
+        yield
     except OSError as error:
         full = disk_sentence(error, settings)
         raise CheckpointError(full or f"The store cannot be written ({error.strerror or 'no access'}).") from error

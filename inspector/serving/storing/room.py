@@ -15,6 +15,7 @@ from pathlib import Path
 from inspector.errors import CheckpointError
 from inspector.serving.storing import registry
 from inspector.serving.storing.marks import is_marked
+from inspector.serving.storing.owners import read_owners
 from inspector.settings import MB, Settings
 from inspector.store.files import create_file, turn
 from inspector.store.keeping.holding import is_used, last_used
@@ -25,8 +26,13 @@ from inspector.store.stored import list_checkpoints
 NAMED = 3  # uploads that a refusal names at most
 
 
-def reserve_upload(nbytes: int, settings: Settings) -> tuple[str, Path]:
+def reserve_upload(nbytes: int, settings: Settings, owner: str = "") -> tuple[str, Path]:
     """Start an upload for which there is room, and make room if there is not.
+
+    Args:
+        nbytes: That it will have.
+        settings: Of the store.
+        owner: As in `registry.new_upload`.
 
     Returns:
         As `registry.new_upload`.
@@ -36,7 +42,7 @@ def reserve_upload(nbytes: int, settings: Settings) -> tuple[str, Path]:
     """
     with turn(settings.home):
         _make_room(nbytes, settings)
-        upload, folder = registry.new_upload(settings)
+        upload, folder = registry.new_upload(settings, owner)
         with create_file(folder / RESERVED) as file:
             file.truncate(nbytes)  # takes no room on the disk, but counts
     return upload, folder
@@ -82,10 +88,13 @@ def _refusal(missing: int, nbytes: int, settings: Settings) -> str:
         )
     named, freed = [], 0
     for upload in account(settings).uploads:
-        if freed < missing and len(named) < NAMED and not upload.pinned:
+        everybodys = read_owners(settings.home / UPLOADS / upload.fingerprint) is None
+        if freed < missing and len(named) < NAMED and not upload.pinned and everybodys:
             named.append(f"{upload.name} ({upload.nbytes / MB:,.1f} MB)")
             freed += upload.nbytes
-    advice = f"delete {' and '.join(named)}, the least recently used, or" if named else "unpin one, or"
+    advice = (
+        f"delete {' and '.join(named)}, the least recently used, or" if named else "make room by deleting an upload, or"
+    )
     return (
         f"The store is full: it would need {missing / MB:,.1f} MB more than its {quota}: "
         f"{advice} set INSPECTOR_STORE_MB higher."

@@ -131,6 +131,11 @@ def as_size(value: Any) -> int:
     return value
 
 
+def as_flag(value: Any) -> bool:
+    """True or false."""
+    return _of(bool, value)
+
+
 def as_digest(value: Any) -> str:
     """A SHA-256 as 64 hex digits, which may become a name in the store."""
     if not is_fingerprint(_of(str, value)):

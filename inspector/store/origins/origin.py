@@ -45,14 +45,9 @@ class Origin(ABC):
         return f"{self.word}:{self.value}"
 
     @property
-    def link(self) -> str:
-        """The reference as it stands in a link."""
-        return str(self)
-
-    @property
     def typed(self) -> str:
         """What the command line takes for it."""
-        return self.link
+        return str(self)
 
     @property
     def path(self) -> Path | None:

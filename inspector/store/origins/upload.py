@@ -16,7 +16,7 @@ from inspector.store.manifests.entries import UPLOADS
 from inspector.store.origins.origin import Origin, Reach
 from inspector.store.origins.sources import Source
 
-LINK_DIGITS = 16  # of a fingerprint
+TYPED_DIGITS = 16  # of a fingerprint
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +29,9 @@ class Upload(Origin):
     public: ClassVar[bool] = True
 
     @property
-    def link(self) -> str:
+    def typed(self) -> str:
         """The first digits are enough."""
-        return f"{self.word}:{self.value[:LINK_DIGITS]}"
+        return f"{self.word}:{self.value[:TYPED_DIGITS]}"
 
     @property
     def digits(self) -> str:

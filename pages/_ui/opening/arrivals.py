@@ -26,7 +26,7 @@ from inspector.settings import settings
 from inspector.store.disk import disk_sentence
 from inspector.store.reference import CheckpointRef
 from inspector.text import bytes_text
-from pages._ui import session
+from pages._ui import session, sign_in
 
 Place = Literal["sidebar", "snapshots", "second"]  # where files can be given
 QUEUES = "arrived"
@@ -82,7 +82,7 @@ class Arrival:
         reference = self.store()
         if self._opening is None:
             self._opening = session.engine().open(CheckpointRef.parse(reference))
-        return session.wait(self._opening, stopped_key=("open", reference))
+        return session.wait_for_opening(self._opening, reference)
 
     def release(self) -> None:
         """Let go of memory and disk; the store keeps what was opened elsewhere."""
@@ -92,7 +92,7 @@ class Arrival:
 
     def _write(self) -> None:
         in_memory = sum(len(each) for _, each in self._files if isinstance(each, bytes))  # others count already
-        upload, place = room.reserve_upload(in_memory, settings())
+        upload, place = room.reserve_upload(in_memory, settings(), sign_in.sender())
         # A session can end before it has opened this: then nobody else lets go of it.
         self._discard = weakref.finalize(self, registry.discard_upload, upload, settings=settings())
         for name, each in self._files:

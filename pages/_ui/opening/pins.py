@@ -5,21 +5,22 @@ from __future__ import annotations
 import streamlit as st
 
 from inspector.errors import InspectorError
-from inspector.serving.storing import registry
+from inspector.serving.storing import uploads
+from inspector.serving.storing.owners import is_owner
 from inspector.settings import settings
-from inspector.store.stored import list_checkpoints
+from pages._ui import sign_in
 
 HELP = "A pinned upload is never removed to make room in the store. You can still delete it."
 
 
 def draw(fingerprint: str, *, place: str) -> None:
-    """Draw the switch of one upload; nothing if it is gone.
+    """Draw the switch of one upload; nothing if it is gone, or somebody else's.
 
     Args:
         place: Tells this switch from another one of the same upload.
     """
-    stored = {each.fingerprint: each for each in list_checkpoints(settings())}
-    if fingerprint not in stored:
+    stored = {each.fingerprint: each for each in uploads.list_uploads(settings(), sign_in.asker())}
+    if fingerprint not in stored or not is_owner(uploads.owners_of(fingerprint, settings()), sign_in.asker()):
         return
     key = f"pin {fingerprint} {place}"
     st.session_state[key] = stored[fingerprint].pinned  # another session may have changed it
@@ -29,6 +30,6 @@ def draw(fingerprint: str, *, place: str) -> None:
 def _pin(fingerprint: str, key: str) -> None:
     pinned = bool(st.session_state[key])
     try:
-        registry.pin_checkpoint(fingerprint, pinned=pinned, settings=settings())
+        uploads.pin_upload(fingerprint, pinned=pinned, settings=settings(), asker=sign_in.asker())
     except InspectorError as error:
         st.session_state["refusal"] = str(error)

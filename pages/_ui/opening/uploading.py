@@ -16,6 +16,7 @@ from inspector.serving.place import serves_others
 from inspector.settings import MB, settings
 from inspector.store.names import is_archive
 from inspector.text import literal, plural
+from pages._ui import sign_in
 from pages._ui.opening import arrivals, under_way
 from pages._ui.opening.arrivals import Place
 
@@ -26,6 +27,7 @@ HINT = (
 )
 OTHER_WAY = "Files are copied to this server. A folder path or a hub id avoids the copy."
 SHARED = "Everyone with access to this server can see, rename and delete uploads."
+YOURS = "Only you see an upload in the list; anyone who has its link can open it."
 LABELS: dict[Way, str] = {"Files": "Checkpoint files", "Folder": "Checkpoint folder", "Archive": "Archive of snapshots"}
 
 
@@ -56,7 +58,8 @@ def draw(place: Place, way: Way) -> None:
 
 def explain() -> None:
     """Say which files make a checkpoint, and who will see them."""
-    st.caption(f"{HINT} {SHARED}" if serves_others() else HINT)
+    whose = (YOURS if sign_in.sender() else SHARED) if serves_others() else ""
+    st.caption(f"{HINT} {whose}")
 
 
 def show_refusal(place: Place) -> None:
