@@ -166,8 +166,8 @@ class Child:
         self.connection.close()
         for folder in below(self._own / MAPS):
             copy_results(folder, self._kept)
-        with suppress(OSError):
-            trim(self._settings)
+            with suppress(OSError):
+                trim(self._settings)
         self._remove()
 
     def _wait(self) -> int:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import streamlit as st
 
+from inspector.serving.finding import Found, Search
 from inspector.serving.place import open_roots, serves_others
 from inspector.settings import EVERYWHERE, settings
-from inspector.store.origins.finding import Found, Search
 from inspector.store.origins.hub import hub_folder
 from inspector.text import literal, plural, shorten_middle, visible
 from pages._ui import session

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from inspector.store.origins.finding import Bounds, Search, find_checkpoints
+from inspector.serving.finding import Bounds, Search, find_checkpoints
 
 VERSION = "0123456789abcdef0123456789abcdef01234567"
 
