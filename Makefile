@@ -4,6 +4,7 @@
 # make check   check formatting, lint and types, and run every test: before you submit
 # make dist    build the wheel and the source archive into dist/
 # make bench   measure timings against other libraries
+# make look    take every page's first screen in light and dark, and lay them out on a sheet in screenshots/
 # make faults  kill servers and workers, fill disks, and write docs/faults.md
 # make pins    check that the package indexes still offer every pinned version
 # make sbom    list all installed packages, their versions and licenses as CycloneDX JSON
@@ -23,7 +24,7 @@ TESTS = $(or $(wildcard tests/analyses/$(ROOM) tests/app/test_$(ROOM).py),tests/
 # The tests start hundreds of processes: each would compile all modules again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run test rest check every lint dist bench faults fuzz pins sbom clean
+.PHONY: run test rest check every lint dist bench look faults fuzz pins sbom clean
 
 run: $(VENV)/run.stamp
 	$(PYTHON) -m inspector serve $(if $(OPEN),"$(OPEN)") $(if $(PORT),--port $(PORT))
@@ -55,6 +56,10 @@ dist: $(VENV)/dev.stamp
 bench: $(VENV)/dev.stamp
 	scripts/chromium
 	$(PYTHON) -m tools.bench
+
+look: $(VENV)/dev.stamp
+	scripts/chromium
+	$(PYTHON) -m tools.look
 
 faults: $(VENV)/dev.stamp
 	scripts/chromium

@@ -18,7 +18,7 @@ from pages._ui import screenshot, session, tables
 from pages._ui.client import figure_files
 from pages._ui.words import command
 
-# Plotly's own buttons: nothing that sends data away. The images stand below the chart.
+# Plotly's own buttons: nothing that sends data away. The images are in the chart's menu.
 CHART = {"displaylogo": False, "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"]}
 SCREENFUL = 490  # pixels that a page's picture may take
 SQUEEZED = 720  # pixels: up to here a figure is drawn in a screenful
@@ -76,7 +76,7 @@ def count(label: str, number: int | None, *, explanation: str = "") -> None:
 def chart(
     figure: go.Figure, *, alt: str, key: str | None = None, file: str | None = None, height: int | None = None
 ) -> None:
-    """Draw a figure that is only looked at, and offer it as PNG and SVG, by default named after its title.
+    """Draw a figure that is only looked at, and offer it as files, by default named after its title.
 
     Args:
         figure: With a title.
@@ -87,8 +87,8 @@ def chart(
     """
     if height:
         figure.update_layout(height=height)
-    st.plotly_chart(_opaque(figure), theme=None, key=key, config=CHART, alt=alt)
     figure_files.offer(figure, key=key, file=file)
+    st.plotly_chart(_opaque(figure), theme=None, key=key, config=CHART, alt=alt)
 
 
 def _opaque(figure: go.Figure) -> go.Figure:
@@ -108,7 +108,7 @@ def clickable(
 ) -> list[int] | None:
     """Draw a figure and give the customdata of the mark that was clicked last, as a list.
 
-    Like any figure it is offered as PNG and SVG.
+    Like any figure it is offered as files.
 
     Args:
         figure: With customdata.
@@ -117,6 +117,7 @@ def clickable(
         on_click: Called before the script runs anew.
         width: In pixels; None takes what there is.
     """
+    figure_files.offer(figure, key=key)
     event = st.plotly_chart(
         _opaque(figure),
         theme=None,
@@ -127,7 +128,6 @@ def clickable(
         selection_mode="points",
         width=width or "stretch",
     )
-    figure_files.offer(figure, key=key)
     return mark(event)
 
 

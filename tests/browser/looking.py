@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from playwright.sync_api import Locator, Page, Response, expect
+from playwright.sync_api import Download, Locator, Page, Response, expect
 
 from inspector.catalog import CATALOG, PAGES
 from inspector.serving.headers import security_headers
@@ -95,6 +95,16 @@ def fill(page: Page, label: str, text: str, *, key: str = "Enter") -> None:
 def click_mark(mark: Locator) -> None:
     """Click a mark of a chart, which lies under the layer that takes the chart's clicks."""
     mark.page.mouse.click(*middle(mark))
+
+
+def save_figure(page: Page, kind: str, title: str) -> Download:
+    """Save a figure by the menu in its corner."""
+    opener = page.get_by_label(re.compile(f"^Save this figure: {re.escape(title)}")).first
+    opener.click()
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name=f"Download as {kind}: {title}").first.click()
+    opener.press("Escape")
+    return waiting.value
 
 
 def middle(mark: Locator) -> tuple[float, float]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
 from inspector.serving.trial import Server
-from tests.browser.looking import expect_calm, expect_page, fill
+from tests.browser.looking import expect_calm, expect_page, fill, save_figure
 
 
 def test_pinned_tokens_are_followed_and_color_the_map(page: Page, server: Server) -> None:
@@ -26,9 +27,10 @@ def test_pinned_tokens_are_followed_and_color_the_map(page: Page, server: Server
     expect_page(page, "lens", "demo-bert")
     expect(main.get_by_text("colored by rank of spain")).to_be_visible()
     expect_calm(page)
-    with page.expect_download() as waiting:
-        page.get_by_role("button", name=re.compile("^Download as SVG: ")).first.click()
-    assert "demo-bert" in waiting.value.suggested_filename
+    assert "demo-bert" in save_figure(page, "SVG", "Top token of demo-bert").suggested_filename
+    ranks = Path(save_figure(page, "CSV", "Token ranks").path()).read_text("utf-8-sig").splitlines()
+    assert ranks[0] == 'series,head step,"rank, 1 = best"'
+    assert {line.partition(",")[0] for line in ranks[1:]} >= {"spain", "river"}
 
 
 def test_a_link_opens_rung_and_cell(page: Page, server: Server) -> None:

@@ -10,11 +10,11 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from PIL import Image
-from playwright.sync_api import Download, Page, expect
+from playwright.sync_api import Page, expect
 
 from inspector.plotting.theme import DARK, LIGHT
 from inspector.serving.trial import Server
-from tests.browser.looking import click_mark, expect_page, middle
+from tests.browser.looking import click_mark, expect_page, middle, save_figure
 
 SVG = "{http://www.w3.org/2000/svg}"
 GROUNDS = {"light": (LIGHT.page, 255), "dark": (DARK.page, 14)}  # color, and how much red there is in it
@@ -26,12 +26,6 @@ def show(page: Page, server: Server) -> Page:
     expect_page(page, "sharing", "demo-bert")
     expect(page.locator(".js-plotly-plot .main-svg").first).to_be_visible()
     return page
-
-
-def save(page: Page, kind: str, title: str) -> Download:
-    with page.expect_download() as waiting:
-        page.get_by_role("button", name=f"Download as {kind}: {title}").click()
-    return waiting.value
 
 
 @pytest.mark.parametrize("scheme", GROUNDS)
@@ -46,7 +40,7 @@ def test_page_and_png_follow_the_color_scheme_and_an_svg_has_its_title(
     assert int(re.findall(r"\d+", color)[0]) == red
     ink = page.locator(".js-plotly-plot .gtitle").first.evaluate("t => getComputedStyle(t).fill")
     assert abs(int(re.findall(r"\d+", ink)[0]) - red) > 128
-    download = save(page, "PNG", TITLES[0])
+    download = save_figure(page, "PNG", TITLES[0])
     assert re.fullmatch(r"Names-and-tensors-of-demo-bert-[0-9a-f]{8}\.png", download.suggested_filename)
     with Image.open(download.path()) as picture:
         assert picture.format == "PNG"
@@ -59,7 +53,7 @@ def test_page_and_png_follow_the_color_scheme_and_an_svg_has_its_title(
     for title in TITLES:
         if title == TITLES[1]:
             page.get_by_role("tab", name="Parameters by module").click()
-        download = save(page, "SVG", title)
+        download = save_figure(page, "SVG", title)
         assert re.fullmatch(rf"{title.replace(' ', '-')}-[0-9a-f]{{8}}\.svg", download.suggested_filename)
         root = ElementTree.fromstring(Path(download.path()).read_text("utf-8"))
         assert root.tag == f"{SVG}svg"

@@ -1,4 +1,4 @@
-"""Download a figure as PNG or SVG, drawn by the browser that shows it."""
+"""A menu for a figure: download it, drawn by the browser that shows it."""
 
 from __future__ import annotations
 
@@ -13,20 +13,32 @@ from streamlit.components.v2 import component
 WIDTH, SCALE = 900, 3  # pixels of the picture, and of the PNG for each of them: sharp on paper
 TAGS = re.compile(r"<[^>]*>")
 HTML = """
-<span class="files">
-  <button type="button" data-format="png">PNG</button>
-  <button type="button" data-format="svg">SVG</button>
-  <span class="problem" role="status" hidden>The figure is not drawn yet.</span>
-</span>
+<details class="files">
+  <summary><svg viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">
+    <path d="M8 2v8m-3.2-3L8 10.2 11.2 7M3 13.5h10"/></svg></summary>
+  <div>
+    <button type="button" data-format="png">PNG</button>
+    <button type="button" data-format="svg">SVG</button>
+    <button type="button" data-format="csv">CSV</button>
+    <span role="status"></span>
+  </div>
+</details>
 """
 CSS = """
-.files { display: flex; flex-wrap: wrap; gap: 0.4rem; align-items: center;
-  font-family: var(--st-font, sans-serif); font-size: 0.8rem; color: var(--st-text-color, inherit); }
-button { font: inherit; color: inherit; background: transparent; cursor: pointer;
-  border: 1px solid var(--st-border-color, #8888); border-radius: var(--st-button-radius, 6px);
-  padding: 0.1rem 0.55rem; min-height: 1.7rem; }
-button:hover { border-color: var(--st-primary-color, currentColor); }
-button:focus-visible { outline: 2px solid var(--st-primary-color, currentColor); outline-offset: 1px; }
+.files { position: absolute; right: 0; top: 0.35rem; font: 0.82rem var(--st-font, sans-serif);
+  color: var(--st-text-color, inherit) }
+summary { list-style: none; margin-left: auto; width: 1.75rem; height: 1.75rem; display: grid; place-items: center;
+  cursor: pointer; border-radius: 6px; border: 1px solid transparent; background: var(--st-background-color, #fff) }
+summary path { fill: none; stroke: currentColor; stroke-width: 1.5; stroke-linecap: round }
+summary:hover, [open] summary { border-color: var(--st-border-color, #8888) }
+.files > div { display: flex; flex-direction: column; min-width: 6rem; margin-top: 0.2rem; padding: 0.25rem;
+  background: var(--st-background-color, #fff); border: 1px solid var(--st-border-color, #8888); border-radius: 6px }
+button { font: inherit; color: inherit; text-align: left; background: none; cursor: pointer; border: 0;
+  border-radius: 4px; padding: 0.3rem 0.6rem }
+button[hidden] { display: none }
+button:hover { background: var(--st-secondary-background-color, #8882) }
+:focus-visible { outline: 2px solid var(--st-primary-color, currentColor); outline-offset: 1px }
+[role=status]:not(:empty) { padding: 0.2rem 0.6rem }
 """
 _mount = component(
     "figure_files", html=HTML, css=CSS, js=(Path(__file__).parent / "figure_files.js").read_text(encoding="utf-8")
@@ -34,7 +46,7 @@ _mount = component(
 
 
 def offer(figure: go.Figure, *, key: str | None = None, file: str | None = None) -> None:
-    """Offer the chart that was drawn last as files.
+    """Offer the chart that is drawn next as files.
 
     Args:
         figure: With a title; what is saved is the chart as it is shown, zoom and selection too.
