@@ -12,6 +12,7 @@ import torch
 from inspector.analyses.padding.compute import padding
 from inspector.analyses.padding.result import LIFTED, Padding
 from inspector.demo import DEMOS
+from inspector.errors import CheckpointError
 from inspector.results.plain import to_json
 from inspector.serving.encoding import decode, encode
 from inspector.serving.engine.wire import MAX_PARTIAL
@@ -44,6 +45,14 @@ def test_row_facts_by_numpy(open_model):
                                                               rel=1e-4)  # fmt: skip
         cosine = matrix[0] @ mean / norms[0] / np.linalg.norm(mean)
         assert places.loc[place, "cosine"] == pytest.approx(cosine, abs=1e-4)
+
+
+def test_weights_that_are_cut_short_after_they_were_opened_are_one_sentence(open_model):
+    checkpoint = open_model("BertForMaskedLM")
+    with checkpoint.manifest.paths["model.safetensors"].open("r+b") as file:
+        file.truncate(5_000)
+    with pytest.raises(CheckpointError, match=r"^model\.safetensors has changed since it was opened: open it again\.$"):
+        padding(checkpoint, progress=silent)
 
 
 def test_without_a_head_nothing_is_measured_but_the_mean(open_model):

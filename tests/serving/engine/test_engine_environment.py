@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from inspector.sandbox import environment, limits
+from inspector.serving.engine.report import server_limits
 from inspector.settings import read_settings
 
 SETTINGS = read_settings({})
@@ -131,3 +132,8 @@ def test_a_server_opens_as_many_files_as_the_system_allows():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "True\n"
+
+
+def test_the_limits_name_how_many_files_the_server_opens():
+    (found,) = (each for each in server_limits(SETTINGS, None).limits if each.setting == "ulimit -n")
+    assert found.value == limits.open_files() > 0
