@@ -64,7 +64,7 @@ REACH = (
     *("process_vm_readv", "process_vm_writev", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "tkill"),
     *("add_key", "bpf", "keyctl", "perf_event_open", "request_key", "userfaultfd"),
     *("chroot", "fsconfig", "fsmount", "fsopen", "mount", "mount_setattr", "move_mount"),
-    *("open_by_handle_at", "open_tree", "pivot_root", "quotactl", "setns", "umount2", "unshare"),
+    *("open_by_handle_at", "open_tree", "open_tree_attr", "pivot_root", "quotactl", "setns", "umount2", "unshare"),
     *("delete_module", "finit_module", "init_module", "kexec_file_load", "kexec_load", "reboot"),
     *("acct", "clock_settime", "sethostname", "settimeofday", "swapoff", "swapon"),
     *("migrate_pages", "move_pages", "process_mrelease", "set_mempolicy_home_node"),
@@ -80,7 +80,7 @@ ATTRIBUTES = (
 )
 WATCHING = ("fanotify_init", "fanotify_mark", "inotify_add_watch", "inotify_init", "inotify_init1")
 # Calls that are younger than libraries in use; their numbers are the same on every machine.
-NUMBERS = {"fchmodat2": 452, "setxattrat": 463, "removexattrat": 466, "file_setattr": 469}
+NUMBERS = {"fchmodat2": 452, "setxattrat": 463, "removexattrat": 466, "open_tree_attr": 467, "file_setattr": 469}
 # Memory that no process has mapped: the limit on a worker's memory does not see it, and some of it
 # stays when the worker has ended; and a place where two of them would find each other.
 MEMORY_FILES = ("memfd_create", "memfd_secret")
@@ -91,9 +91,13 @@ UNSEEN = (
 )
 LOW = 0xFFFF_FFFF  # of a number that the kernel takes with 32 bits, whatever the others are
 # A file can send a signal to a process of the same user when something happens to it; a terminal
-# takes what is put into it as if somebody had typed it.
+# takes what is put into it as if somebody had typed it. Attributes, watches and leases have commands, too.
 COMMANDS = (
     *(("fcntl", command) for command in (8, 10, 15)),  # F_SETOWN, F_SETSIG, F_SETOWN_EX
+    *(("fcntl", command) for command in (1024, 1026)),  # F_SETLEASE, F_NOTIFY
+    *(("ioctl", command) for command in (0x40086602, 0x40046602)),  # FS_IOC_SETFLAGS, and that of 32 bits
+    *(("ioctl", command) for command in (0x40087602, 0x40047602)),  # FS_IOC_SETVERSION, and that of 32 bits
+    *(("ioctl", command) for command in (0x401C5820, 0x40806685)),  # FS_IOC_FSSETXATTR, FS_IOC_ENABLE_VERITY
     *(("ioctl", command) for command in (0x8901, 0x8902)),  # FIOSETOWN, SIOCSPGRP
     *(("ioctl", command) for command in (0x5412, 0x541C)),  # TIOCSTI, TIOCLINUX
 )

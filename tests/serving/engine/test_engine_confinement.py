@@ -105,7 +105,7 @@ def test_a_worker_can_have_no_signal_sent_by_a_file(confined, free, tmp_path):
 
 
 CHANGING = """
-import ctypes, os, sys
+import ctypes, fcntl, os, sys
 from inspector.sandbox import seccomp
 
 path, library = sys.argv[1], ctypes.CDLL(None, use_errno=True)
@@ -118,6 +118,13 @@ def native(number, *arguments):
 def opened(change):
     with open(path) as file:
         change(file.fileno())
+
+def watch_folder(folder):
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.fcntl(descriptor, fcntl.F_NOTIFY, fcntl.DN_CREATE)
+    finally:
+        os.close(descriptor)
 
 def watch():
     if library.inotify_init() < 0:
@@ -136,7 +143,16 @@ ways = {
     "no attribute": lambda: os.removexattr(path, "user.a"),
     "setxattrat": lambda: native(463, -100, ctypes.c_char_p(path.encode()), 0, ctypes.c_char_p(b"user.b"), 0, 0),
     "file_setattr": lambda: native(469, -100, ctypes.c_char_p(path.encode()), 0, 0, 0),
+    **{
+        f"ioctl {command:x}": lambda command=command: opened(
+            lambda file: fcntl.ioctl(file, command & 0xFFFFFFFF, bytes(200))
+        )
+        for command in (0x40086602, 0x40046602, 0x40087602, 0x40047602, 0x401C5820, 0x40806685)
+    },
     "watch": watch,
+    "watch a folder": lambda: watch_folder(os.path.dirname(path)),
+    "lease": lambda: opened(lambda file: fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_RDLCK)),
+    "open_tree_attr": lambda: native(467, -100, ctypes.c_char_p(path.encode()), 0, 0, 0),
 }
 
 def tried():
