@@ -25,7 +25,7 @@ from inspector.catalog import CATALOG, answer, request_of
 from inspector.errors import NotInCheckpointError, NoTokenizerError, RequestError
 from inspector.progress import Progress
 from inspector.questions import Questions
-from inspector.request import Request, defaults, options
+from inspector.request import Request, beside, defaults, options
 from inspector.results.checkpoint import Opened
 from inspector.results.plain import to_json
 from inspector.settings import Settings, settings
@@ -202,20 +202,18 @@ class Checkpoint(Questions):
 
         Args:
             verb: As the command line calls it.
-            parameters: Options by name. `other` is a second checkpoint, either opened or by name.
+            parameters: Options by name. A second checkpoint, such as `other`, is either opened or a name.
 
         Raises:
             InspectorError: If the analysis does not apply to the checkpoint; the message states the reason.
             RequestError: If there is no such question or option, or a value does not fit.
         """
         kind = _request_of(verb, parameters)
-        second = None
-        if "other" in parameters:
-            second = _second(parameters["other"], self._engine)  # which must stay open while the question is answered
-            parameters["other"] = second.opened.fingerprint
-        request = kind(**parameters)
+        # They must stay open while the question is answered.
+        others = {name: _second(other, self._engine) for name, other in beside(parameters).items()}
+        request = kind(**parameters | {name: each.opened.fingerprint for name, each in others.items()})
         result = self._ask(verb, **request.parameters())
-        _label(result, request, self.opened, second and second.opened)
+        _label(result, request, self.opened, {name: each.opened for name, each in others.items()})
         return Answer(result, self.name, request)
 
     def __repr__(self) -> str:
@@ -413,13 +411,13 @@ def _second(other: Any, engine: Engine | None) -> Checkpoint:
     )
 
 
-def _label(result: Any, request: Request, opened: Opened, other: Opened | None) -> None:
+def _label(result: Any, request: Request, opened: Opened, others: dict[str, Opened]) -> None:
     """Have each table say where it comes from: pandas writes that into Parquet files."""
     frames = [value for each in dataclasses.fields(result) if hasattr(value := getattr(result, each.name), "attrs")]
     if frames and opened.fingerprint:  # a plain module has no files that a command could name
         from inspector.report.provenance import of_answer
 
-        facts = of_answer(request, opened, other)
+        facts = of_answer(request, opened, others)
         for frame in frames:
             frame.attrs = facts
 

@@ -238,6 +238,15 @@ _QUESTIONS = (
         needs="rows",
     ),
     Analysis(
+        slug="merge",
+        verb="verify-merge",
+        title="Merge proof",
+        question="Was an adapter really merged into its base model?",
+        function="inspector.analyses.merge_proof.compute:verify_merge",
+        symbol="merge",
+        needs="rows",
+    ),
+    Analysis(
         slug="snapshots",
         verb="vitals",
         title="Snapshots",
@@ -348,7 +357,7 @@ def request_of(verb: str) -> type[Request]:
 
     module = f"{CATALOG[verb].room}.request"
     if find_spec(module) is None:
-        return type(f"{verb.title()}Request", (Request,), {"verb": verb})
+        return type(f"{verb.title().replace('-', '')}Request", (Request,), {"verb": verb})
     classes = (each for each in vars(import_module(module)).values() if isinstance(each, type))
     (found,) = (each for each in classes if getattr(each, "verb", "") == verb)
     return found

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from inspector.analyses.ladder.result import Climb
     from inspector.analyses.lens.result import Lens
     from inspector.analyses.masked_lm.result import Prediction
+    from inspector.analyses.merge_proof.result import MergeProof
     from inspector.analyses.overview.result import Overview
     from inspector.analyses.padding.result import Padding
     from inspector.analyses.plausibility.result import Plausibility
@@ -89,6 +90,9 @@ if TYPE_CHECKING:
 
     class CompareAnswer(Answer, Comparison):
         """What `compare` returns."""
+
+    class VerifyMergeAnswer(Answer, MergeProof):
+        """What `verify-merge` returns."""
 
     class VitalsAnswer(Answer, Vitals):
         """What `vitals` returns."""
@@ -515,6 +519,19 @@ class Questions:
                 compares only names, shapes and dtypes (all, sample, none).
         """
         return self.ask("compare", other=other, moved=moved, values=values)
+
+    @checked_names
+    def verify_merge(
+        self, adapter: str | Path | Checkpoint, merged: str | Path | Checkpoint, rows: str = "64"
+    ) -> VerifyMergeAnswer:
+        """Was an adapter really merged into its base model?
+
+        Args:
+            adapter: Adapter, as PEFT saved it.
+            merged: Model that the adapter is said to be merged into.
+            rows: Rows of each matrix to replay: 64 from all over it, or all (64, all).
+        """
+        return self.ask("verify-merge", adapter=adapter, merged=merged, rows=rows)
 
     @checked_names
     def vitals(self, tokens: tuple[str, ...] = (), k: int = 10, sample: int = 200, seed: int = 0) -> VitalsAnswer:

@@ -13,7 +13,7 @@ import inspect
 import operator
 import re
 import types
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
@@ -38,6 +38,7 @@ RANGE = re.compile(r"(\d{1,4})-(\d{1,4})")
 T = TypeVar("T")
 P = ParamSpec("P")
 R = TypeVar("R")
+BESIDE = ("other", "adapter", "merged")  # options that name another checkpoint, in every question that has them
 KINDS = {str: "a text", bool: "True or False", int: "a whole number", float: "a number"}
 
 
@@ -143,6 +144,11 @@ def kinds_of(request: type[Request]) -> dict[str, Any]:
     """The types of a request's options by name."""
     hints = get_type_hints(request)
     return {name: hints[name] for name in options(request)}
+
+
+def beside(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of a question's parameters that name other checkpoints, in the order in which they are counted."""
+    return {name: parameters[name] for name in BESIDE if parameters.get(name)}
 
 
 def flag_of(name: str, known: Option) -> str:

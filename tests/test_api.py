@@ -28,6 +28,7 @@ from inspector.demo import DEMOS
 from inspector.errors import CheckpointError, NotInCheckpointError, RequestError
 from inspector.request import defaults, options
 from tests.families import random_model
+from tests.merges import write_merge
 from tools.questions import ALIASES, FILE, source
 
 NOTEBOOK = Path(__file__).parents[1] / "docs" / "library.ipynb"
@@ -51,7 +52,7 @@ def demo(home) -> Checkpoint:
 
 
 def test_every_verb_is_a_method_with_the_options_of_its_request():
-    for name, verb in ({verb: verb for verb in CATALOG} | ALIASES).items():
+    for name, verb in ({verb.replace("-", "_"): verb for verb in CATALOG} | ALIASES).items():
         method, known = getattr(Checkpoint, name), options(request_of(verb))
         taken = inspect.signature(method).parameters
         assert set(taken) == {"self", *known}
@@ -304,7 +305,7 @@ def test_a_wrapped_model_is_of_one_moment(home):
 
 
 @pytest.mark.parametrize("verb", CATALOG)
-def test_an_answer_can_be_kept(home, verb, monkeypatch):
+def test_an_answer_can_be_kept(home, verb, monkeypatch, tmp_path):
     """As its result and name, in a process that has neither the checkpoint nor its model."""
     options = {
         "compare": {"other": "demo-gpt2"}, "contrast": {"first": TEXT, "second": f"{TEXT} b"},
@@ -313,6 +314,9 @@ def test_an_answer_can_be_kept(home, verb, monkeypatch):
         "plausibility": {"text": "a b"},
         "heads": {"text": TEXT, "pair": "a b"}, "pretrain": {"text": TEXT},
     }  # fmt: skip
+    if verb == "verify-merge":
+        adapter, merged = write_merge(DEMOS["demo-bert"].folder, tmp_path)
+        options[verb] = {"adapter": str(adapter), "merged": str(merged)}
     checkpoint = ci.open("demo-bert")
     answer = checkpoint.ask(verb, **options.get(verb, {}))
     expected, page = answer.to_json(), answer._repr_html_()

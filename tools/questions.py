@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from inspector.catalog import CATALOG, Analysis, request_of
-from inspector.request import Option, Request, defaults, options
+from inspector.request import BESIDE, Option, Request, defaults, options
 
 FILE = Path(__file__).parents[1] / "inspector" / "questions.py"
 ALIASES = {"map": "project"}  # method -> verb
@@ -55,7 +55,7 @@ def source() -> str:
         f'    class {_answer(verb)}(Answer, {name}):\n        """What `{verb}` returns."""\n'
         for verb, (_, _, name) in known.items()
     )
-    names = {verb: verb for verb in CATALOG} | ALIASES
+    names = {verb.replace("-", "_"): verb for verb in CATALOG} | ALIASES
     methods = (_method(name, CATALOG[verb]) for name, verb in names.items())
     written = "\n".join((HEAD, *imports, "", *answers, CLASS, *methods))
     command = [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(FILE), "-"]
@@ -84,12 +84,12 @@ def _written(annotation: Any) -> str:
 
 
 def _answer(verb: str) -> str:
-    return f"{verb.title()}Answer"
+    return f"{verb.title().replace('-', '')}Answer"
 
 
 def _kind(name: str, kind: str) -> str:
     """The type as a caller may give it: a second checkpoint opened, or by its name."""
-    return f"{kind} | Path | Checkpoint" if name == "other" else kind
+    return f"{kind} | Path | Checkpoint" if name in BESIDE else kind
 
 
 def _documented(analysis: Analysis, request: type[Request], ordered: list[str]) -> list[str]:

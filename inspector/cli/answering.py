@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
@@ -18,6 +19,7 @@ from inspector.demo import DEMOS
 from inspector.errors import InspectorError
 from inspector.progress import Progress
 from inspector.request import Request, named_flag
+from inspector.request import beside as others_of
 from inspector.results.plain import to_json
 from inspector.settings import settings
 from inspector.store.reference import CheckpointRef, find_reference
@@ -66,13 +68,15 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Text = Annotated[str, typer.Option("--text", help="Text that the model reads.")]
 
 
-def answer(verb: str, checkpoint: str, *, as_json: bool, beside: str | None = None, **parameters: Any) -> None:
+def answer(
+    verb: str, checkpoint: str, *, as_json: bool, beside: Mapping[str, str] = MappingProxyType({}), **parameters: Any
+) -> None:
     """Open, run, print; a refusal is one sentence on stderr and exit status 2.
 
     Args:
         checkpoint: As it was typed.
         as_json: One JSON object instead of the view.
-        beside: A checkpoint to compare with, as it was typed.
+        beside: By option, the other checkpoints that the question names, as they were typed.
     """
     taken = to_print(as_json=as_json)
     print_answer(ask(verb, checkpoint, then=taken, beside=beside, **parameters), as_json=as_json)
@@ -109,13 +113,14 @@ def ask(
     checkpoint: str,
     *,
     then: Callable[[Answer], dict[str, Any]] = lambda answer: answer.to_json(),
-    beside: str | None = None,
+    beside: Mapping[str, str] = MappingProxyType({}),
     **parameters: Any,
 ) -> dict[str, Any]:
     """Open and run as `answer` does, and give plain JSON values back instead of printing them."""
     with refusals(request_of(verb)):
-        references = tuple(find_reference(each) for each in (checkpoint, beside) if each is not None)
-        return done(replace(task_of(verb, references, parameters, then=then), beside=beside or ""))
+        references = tuple(map(find_reference, (checkpoint, *beside.values())))
+        task = task_of(verb, references, parameters | dict(beside), then=then)
+        return done(replace(task, beside=tuple(beside.values())))
 
 
 def task_of(
@@ -125,12 +130,11 @@ def task_of(
     *,
     then: Callable[[Answer], dict[str, Any]] = lambda answer: answer.to_json(),
 ) -> Task:
-    """What a child does to answer a question about a checkpoint, or about two."""
+    """What a child does to answer a question about a checkpoint, or about several."""
 
     def work(checkpoints: list[Checkpoint], _: Progress) -> dict[str, Any]:
         first, *others = checkpoints
-        given = {**parameters, **({"other": others[0]} if others else {})}
-        return then(first.ask(verb, **given))
+        return then(first.ask(verb, **parameters | dict(zip(others_of(parameters), others, strict=True))))
 
     needs_model = CATALOG[verb].needs == "model"
     return Task(

@@ -81,7 +81,7 @@ class Task:
     device: str = ""  # that a model is asked to run on; "" where none runs
     downloads: bool = False  # True: it keeps the network, and opens nothing
     about: int = 0  # place of the checkpoint that is opened first, and told of
-    beside: str = ""  # what the other one is called where it cannot be opened
+    beside: tuple[str, ...] = ()  # what the others are called where they cannot be opened
 
 
 @dataclass(frozen=True, slots=True)
@@ -395,8 +395,10 @@ def _do(
             return
         staged = partial(_prepare, settings=settings, kept=kept, reads_all=task.reads_all)
         found: dict[CheckpointRef, Checkpoint] = {}
+        others = (each for place, each in enumerate(task.references) if place != task.about)
+        called = dict(zip(others, task.beside, strict=False))
         for each in dict.fromkeys((task.references[task.about], *task.references)):
-            with naming(task.beside if found else ""):
+            with naming(called.get(each, "") if found else ""):
                 found[each] = open_here(
                     each, settings, fetched=fetched.get(each), shown=lambda _: nullcontext(tell), staged=staged
                 )

@@ -58,17 +58,21 @@ def of_part(report: Report, part: Part) -> dict[str, str]:
     }
 
 
-def of_answer(request: Request, opened: Opened, other: Opened | None) -> dict[str, str]:
-    """Where the tables of an answer come from, for their files."""
-    if other:
-        request = replace(request, **{"other": source(other)})
+def of_answer(request: Request, opened: Opened, others: Mapping[str, Opened]) -> dict[str, str]:
+    """Where the tables of an answer come from, for their files.
+
+    Args:
+        others: By option, the other checkpoints that the question names.
+    """
+    request = replace(request, **{name: source(each) for name, each in others.items()})
+    compared = "; ".join(f"{each.name}, {each.fingerprint}" for each in others.values())
     text = getattr(request, "text", "")
     return {
         "Checkpoint": opened.name,
         **({"Text": text} if text else {}),
         "Command": command_line([request.verb, source(opened), *request.to_argv()]),
         "Fingerprint": opened.fingerprint,
-        **({"Compared with": f"{other.name}, {other.fingerprint}"} if other else {}),
+        **({"Compared with": compared} if compared else {}),
         "Checkpoint Inspector": inspector.__version__,
     }
 

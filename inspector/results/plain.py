@@ -33,6 +33,7 @@ UNDEFINED = frozenset(
         "tokens.log_probability",
         "tokens.loss",
         "tokens.probability",
+        "tensors.coefficient",
         "tokens_moved.cosine",
         "tokens_moved.relative_change",
     }

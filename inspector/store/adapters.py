@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,8 @@ from inspector.store.readers.jsons import read_json
 
 CONFIG = "adapter_config.json"
 MAX_NBYTES = 1_000_000
+MOST, LONGEST = 100_000, 500  # of a number, of entries; characters of a name
+HUB_ID = re.compile(r"[\w.-]{1,96}/[\w.-]{1,96}")
 FILE = re.compile(r"(?:pytorch_)?adapter(?:_model)?[.-].*")
 WRAPPED = "base_model.model."  # how PEFT's names begin
 UNMERGED = ".base_layer."  # in PEFT's names of the base's own weights that an adapter changes
@@ -46,8 +48,47 @@ def is_adapter_file(name: str) -> bool:
     return FILE.fullmatch(name) is not None
 
 
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and 0 <= value < MOST
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= LONGEST and value.isprintable()
+
+
+def _are_names(value: Any) -> bool:
+    return _is_name(value) or (isinstance(value, list) and len(value) <= MOST and all(map(_is_name, value)))
+
+
+def _is_pattern(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and len(value) <= MOST
+        and all(map(_is_name, value))
+        and all(map(_is_number, value.values()))
+    )
+
+
+def _is_switch(value: Any) -> bool:
+    return type(value) is bool
+
+
+def _is_hub_id(value: Any) -> bool:
+    return isinstance(value, str) and HUB_ID.fullmatch(value) is not None
+
+
+# What of the settings decides how the adapter is merged -> whether a value of it is kept.
+KEPT: dict[str, Callable[[Any], bool]] = {
+    "base_model_name_or_path": _is_hub_id,  # a path says where somebody keeps things
+    **dict.fromkeys(("r", "lora_alpha", "alpha"), _is_number),
+    **dict.fromkeys(("rank_pattern", "alpha_pattern"), _is_pattern),
+    **dict.fromkeys(("use_dora", "use_rslora", "fan_in_fan_out", "lora_bias"), _is_switch),
+    **dict.fromkeys(("target_modules", "modules_to_save", "target_parameters", "init_lora_weights"), _are_names),
+}
+
+
 def read_adapter_config(path: Path) -> dict[str, Any]:
-    """Keep what adapter_config.json says of the adapter's kind.
+    """Keep what adapter_config.json says of the adapter's kind, and of how it is merged.
 
     Raises:
         CheckpointError: If it is no JSON, or too large.
@@ -56,7 +97,9 @@ def read_adapter_config(path: Path) -> dict[str, Any]:
     kind = content.get("peft_type") if isinstance(content, dict) else None
     if not isinstance(kind, str) or not re.fullmatch(r"[A-Za-z0-9_]{1,40}", kind):
         return {}
-    return {"peft_type": kind, **({"use_dora": True} if content.get("use_dora") is True else {})}
+    return {"peft_type": kind} | {
+        name: content[name] for name, is_kept in KEPT.items() if name in content and is_kept(content[name])
+    }
 
 
 def describe_adapter(files: Sequence[str], names: Iterable[str], config: Mapping[str, Any] | None) -> str:

@@ -43,19 +43,19 @@ def choose(checkpoint: Opened, request: LensRequest) -> Other | None:
     return Other(words, lens) if lens else None
 
 
-def pick(names: Iterable[str]) -> str | None:
-    """Ask for a second checkpoint by a listed name, or by what is typed; None before one is named."""
+def pick(names: Iterable[str], key: str = "other", label: str = "Second checkpoint") -> str | None:
+    """Ask for another checkpoint by a listed name, or by what is typed; None before one is named."""
     return st.selectbox(
-        "Second checkpoint",
+        label,
         list(names),
-        key="other",
+        key=key,
         bind="query-params",
         index=None,
         placeholder="Choose or type one",
         accept_new_options=True,
         help="A demo, an upload, hub:NAME or path:FOLDER",
         on_change=agreeing.agree_to,
-        args=("other",),
+        args=(key,),
     )
 
 

@@ -20,7 +20,7 @@ UNKNOWN = "unknown page"  # a name that an address had and no page has; it stays
 GROUPS = {
     "Look": ("overview", "sharing", "embeddings", "padding", "classes"),
     "Ask": ("lens", "masked_lm", "heads"),
-    "Judge": ("checks", "compare", "snapshots", "training"),
+    "Judge": ("checks", "compare", "merge", "snapshots", "training"),
 }
 BESIDE = {"report": ("Report", "description"), "tour": ("Questions", "help"), "server": ("Server", "dns")}
 

@@ -35,6 +35,7 @@ VISITED = "visited"
 KEPT = 8  # of the largest things that pages make of results
 
 T = TypeVar("T")
+Beside = Opened | tuple[Opened, ...] | None  # other checkpoints, in the order of the request's options
 
 
 def theme() -> Theme:
@@ -116,18 +117,14 @@ def open_beside(reference: str) -> Opened | None:
 
 
 def ask(
-    request: Request,
-    *,
-    of: Opened | None = None,
-    beside: Opened | None = None,
-    meanwhile: Callable[[Any], None] | None = None,
+    request: Request, *, of: Opened | None = None, beside: Beside = None, meanwhile: Callable[[Any], None] | None = None
 ) -> Any:
     """Ask the open checkpoint, or the one that is compared with it.
 
     Args:
         request: Names the analysis, and has its parameters.
         of: Which is asked; None: the open one.
-        beside: The second checkpoint of an analysis of two, which the request names.
+        beside: The other checkpoints of an analysis of several, which the request names.
         meanwhile: Draws what is known of the result while the rest is computed.
 
     Returns:
@@ -151,7 +148,7 @@ def ask(
     return None
 
 
-def run(request: Request, *, beside: Opened | None = None, meanwhile: Callable[[Any], None] | None = None) -> Any:
+def run(request: Request, *, beside: Beside = None, meanwhile: Callable[[Any], None] | None = None) -> Any:
     """Ask the open checkpoint, as `ask` does, for what the whole page stands on: without it the page ends."""
     result = ask(request, beside=beside, meanwhile=meanwhile)
     if result is None:
@@ -174,7 +171,7 @@ def ask_if_ready(request: Request, *, of: Opened | None = None) -> Any:
         return None
 
 
-def ask_optional(request: Request, *, of: Opened | None = None, beside: Opened | None = None) -> Any:
+def ask_optional(request: Request, *, of: Opened | None = None, beside: Beside = None) -> Any:
     """Ask for what is quick, and what the page can do without; the arguments are those of `ask`.
 
     Returns:
@@ -186,15 +183,15 @@ def ask_optional(request: Request, *, of: Opened | None = None, beside: Opened |
         return None
 
 
-def begin(request: Request, *, of: Opened | None = None, beside: Opened | None = None) -> Job[Any]:
+def begin(request: Request, *, of: Opened | None = None, beside: Beside = None) -> Job[Any]:
     """Have a question answered, and wait for nothing; every question of a page goes through here."""
     return once.job_of(_question(request, of, beside), st.session_state, engine())
 
 
-def _question(request: Request, of: Opened | None, beside: Opened | None = None) -> once.PageQuestion:
+def _question(request: Request, of: Opened | None, beside: Beside = None) -> once.PageQuestion:
     checkpoint = of or opened()
-    called = (checkpoint.name, beside.name) if beside else (checkpoint.name,)
-    return once.PageQuestion(checkpoint.fingerprint, request, called)
+    others = (beside,) if isinstance(beside, Opened) else beside or ()
+    return once.PageQuestion(checkpoint.fingerprint, request, (checkpoint.name, *(each.name for each in others)))
 
 
 def kept(key: tuple[str, ...], make: Callable[[], T]) -> T:

@@ -16,6 +16,7 @@ from inspector.store.opening import open_checkpoint
 from inspector.store.reference import CheckpointRef
 from tests.conftest import silent
 from tests.families import random_model, save_checkpoint
+from tests.merges import others
 
 TEXT = "w1 w2 w3 ##a w30"
 MASKED = "w1 w2 [MASK] w30"
@@ -46,6 +47,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "tokenize": {"texts": (TEXT,)},
     "training": {"steps": 10, "warmup_steps": 2},
     "compare": {},
+    "verify-merge": {},
     "vitals": {"k": 3, "sample": 20},
     "check": {},
 }
@@ -55,9 +57,7 @@ APART = ("milliseconds", "seconds", "cached")  # what may differ
 def ask(checkpoint: Checkpoint, verb: str) -> Any:
     """The answer as JSON without its time, or the refusal's words."""
     module, _, name = CATALOG[verb].function.partition(":")
-    parameters = PARAMETERS[verb]
-    if verb == "compare":
-        parameters = {"other": checkpoint.manifest.fingerprint}
+    parameters = PARAMETERS[verb] | others(verb, checkpoint)
     try:
         result = getattr(import_module(module), name)(checkpoint, progress=silent, **parameters)
     except InspectorError as error:

@@ -22,6 +22,7 @@ from inspector.program import EXTRAS
 from inspector.serving.trial import ROOT, Server, free_port, start_command, wait_until_up
 from tests.browser.looking import expect_page
 from tests.families import VOCAB, random_model, save_checkpoint
+from tests.merges import write_merge
 from tools.package import build, install
 
 MOST_NBYTES = 25_000_000
@@ -30,6 +31,7 @@ LIGHT = {"overview": (), "tokenize": (), "check": ("--values", "none"), "compare
 BY_CLASS = {"Config and shapes", "Heads and weights", "Left-over tensors", "Ties"}
 LACKS = "This needs torch, which is not installed: run pip install 'checkpoint-inspector[models]'."
 OPTIONS = {
+    "verify-merge": ("adapter", "merged"),
     "compare": ("demo-gpt2",),
     "contrast": ("--first", "a [MASK].", "--second", "the [MASK]."),
     "tokenize": ("--text", "a dog"),
@@ -108,6 +110,8 @@ def test_it_puts_one_package_into_an_environment_and_is_small(built: tuple[Path,
 
 @pytest.mark.parametrize("verb", sorted(CATALOG))
 def test_each_verb_answers_in_another_folder(commands: Path, tmp_path: Path, verb: str) -> None:
+    if verb == "verify-merge":
+        write_merge(DEMOS["demo-bert"].folder, tmp_path)
     line = shlex.join(["checkpoint-inspector", verb, "demo-bert", *OPTIONS.get(verb, ()), "--json"])
     done = run(line, commands, tmp_path)
     assert done.returncode == 0, done.stderr
@@ -140,6 +144,8 @@ def test_the_app_opens_a_folder_and_prints_commands_that_work(page: Page, comman
 def test_without_torch_what_headers_tell_is_answered_and_the_rest_says_what_it_lacks(
     light_commands: Path, commands: Path, tmp_path: Path, verb: str
 ) -> None:
+    if verb == "verify-merge":
+        write_merge(DEMOS["demo-bert"].folder, tmp_path)
     options = [*OPTIONS.get(verb, ()), *LIGHT.get(verb, ())]
     line = shlex.join(["checkpoint-inspector", verb, "demo-bert", *options, "--json"])
     done = run(line, light_commands, tmp_path)

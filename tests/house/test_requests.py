@@ -24,7 +24,18 @@ from inspector.errors import InspectorError, RequestError
 from inspector.report.content import Context, ReportOptions
 from inspector.report.provenance import typed
 from inspector.report.sections import SECTIONS
-from inspector.request import Option, Request, defaults, flag_of, kinds_of, number_text, options, parse_list, plain_kind
+from inspector.request import (
+    BESIDE,
+    Option,
+    Request,
+    defaults,
+    flag_of,
+    kinds_of,
+    number_text,
+    options,
+    parse_list,
+    plain_kind,
+)
 from inspector.results.checkpoint import Opened
 from tests.conftest import silent
 from tests.house.test_bound_inputs import inputs
@@ -54,7 +65,7 @@ def test_every_question_has_a_request() -> None:
 def values(name: str, kind: Any, known: Option) -> st.SearchStrategy[Any]:
     """Values of an option's type, within its bounds."""
     plain = plain_kind(kind)
-    if name == "other":  # a command line finds what it names
+    if name in BESIDE:  # a command line finds what it names
         return st.sampled_from(sorted(DEMOS))
     if known.choices:
         return st.sampled_from(known.choices)

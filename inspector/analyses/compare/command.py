@@ -55,7 +55,7 @@ def compare(
             show_many(request.verb, lines, as_json=as_json, row=_row)
             leave(lines)
             return
-    answer(request.verb, given[0], as_json=as_json, beside=given[1], **request.parameters())
+    answer(request.verb, given[0], as_json=as_json, beside={"other": given[1]}, moved=moved, values=values)
 
 
 def _pairable(sought: Sought) -> tuple[Snapshot | Entry, ...]:
@@ -90,7 +90,7 @@ def _pairs(entries: Sequence[Snapshot | Entry], *, previous: bool) -> list[tuple
 
 def _task(snapshot: Snapshot, before: Snapshot | None, request: CompareRequest) -> Task:
     references = (_baseline(before).reference, snapshot.reference)
-    return replace(task_of(request.verb, references, request.parameters()), about=1, beside=_baseline(before).name)
+    return replace(task_of(request.verb, references, request.parameters()), about=1, beside=(_baseline(before).name,))
 
 
 def _baseline(before: Snapshot | None) -> Snapshot:

@@ -11,6 +11,7 @@ from typing import Any
 
 from inspector.catalog import Analysis
 from inspector.errors import CancelledError, InspectorError, RequestError
+from inspector.request import beside
 from inspector.serving.encoding import encode
 from inspector.serving.engine.protocol import Progress, Status
 from inspector.serving.engine.shares import Waiters, asker
@@ -209,9 +210,7 @@ class JobBook:
         """Forget what was answered about a checkpoint."""
         for job in [job for job in self._by_id.values() if job.settled]:
             opened = getattr(job.result(), "fingerprint", None) if job.status == "done" else None
-            about = getattr(job.request, "fingerprint", None)
-            compared = getattr(job.request, "parameters", {}).get("other")  # a second checkpoint
-            if fingerprint in (opened, about, compared):
+            if fingerprint in (opened, *getattr(job.request, "fingerprints", ())):
                 self._unkey(job)
                 del self._by_id[job.id]
 
@@ -260,7 +259,7 @@ def keyed_request(
     if analysis is None:
         known = ", ".join(analyses)
         raise RequestError(f"There is no analysis {verb!r}: choose one of {known}.")
-    names = tuple(called)[: 2 if "other" in parameters else 1]
+    names = tuple(called)[: 1 + len(beside(parameters))]
     request = RunRequest(
         fingerprint,
         analysis.function,

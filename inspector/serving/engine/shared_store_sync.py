@@ -104,8 +104,8 @@ class SharedStoreSync:
             if digits := request.reference.origin.digits:
                 yield from self._unless_here(digits, (UPLOADS,))
             return
-        for fingerprint in (request.fingerprint, request.parameters.get("other")):
-            if isinstance(fingerprint, str) and is_fingerprint(fingerprint):
+        for fingerprint in request.fingerprints:
+            if is_fingerprint(fingerprint):
                 yield from self._unless_here(fingerprint, (UPLOADS, OPENED))
 
     def _unless_here(self, digits: str, kinds: tuple[str, ...]) -> Iterator[str]:

@@ -16,6 +16,7 @@ from typing import Any
 from inspector import errors
 from inspector.catalog import Needs, find
 from inspector.errors import InspectorError, WorkerError
+from inspector.request import beside
 from inspector.results.checkpoint import Opened
 from inspector.sandbox.confinement import Access, Confinement
 from inspector.serving.encoding import DecodeError, decode, encode
@@ -108,6 +109,11 @@ class RunRequest:
     partial: str = ""  # the same of what it shows meanwhile; empty: nothing
     needs: Needs = "model"  # of the catalog
     early: bool = False  # of the catalog
+
+    @property
+    def fingerprints(self) -> tuple[str, ...]:
+        """Of the checkpoint that is asked about, and of the others that the question names."""
+        return (self.fingerprint, *(each for each in beside(self.parameters).values() if isinstance(each, str)))
 
 
 def device_of(request: OpenRequest | RunRequest) -> str:
@@ -246,8 +252,9 @@ def _refuse_other(opened: Opened, asked: CheckpointRef) -> None:
 
 def _refuse_other_answer(answer: Any, asked: RunRequest) -> None:
     """Believe no answer that is about another checkpoint than the question, or calls it by another user's name."""
-    named = {"fingerprint": asked.fingerprint, "other_fingerprint": asked.parameters.get("other")}
-    named |= zip(("name", "other_name"), asked.called, strict=False)
+    others = beside(asked.parameters)
+    named = {"fingerprint": asked.fingerprint} | {f"{option}_fingerprint": each for option, each in others.items()}
+    named |= zip(("name", *(f"{option}_name" for option in others)), asked.called, strict=False)
     if any(getattr(answer, field, expected) != expected for field, expected in named.items()):
         raise DecodeError("The answer is about another checkpoint.")
 

@@ -22,6 +22,7 @@ from inspector.store.reference import CheckpointRef
 from tests.analyses.test_after_each_other import PARAMETERS
 from tests.conftest import silent
 from tests.families import random_model, save_checkpoint
+from tests.merges import others
 
 FAMILIES = ("T5ForConditionalGeneration", "BertForQuestionAnswering", "BertForSequenceClassification")
 
@@ -60,7 +61,7 @@ def test_every_answer_comes_back_as_it_was(tmp_path, name):
     checkpoint = opened(name, tmp_path)
     answered, known = [], Known(checkpoint.manifest)
     for verb, analysis in CATALOG.items():
-        parameters = {"other": checkpoint.manifest.fingerprint} if verb == "compare" else PARAMETERS[verb]
+        parameters = PARAMETERS[verb] | others(verb, checkpoint)
         if "token" in parameters:
             parameters = {}
         module, _, function = analysis.function.partition(":")

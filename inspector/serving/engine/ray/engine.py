@@ -175,11 +175,9 @@ class RayEngine:
             if job.status == "done":
                 opened = job.result()
                 self._opened[opened.fingerprint] = opened
-        asked = (request.fingerprint, request.parameters.get("other"))
         return tuple(
             (each, self._opened[each].reference if each in self._opened else f"upload:{each}")
-            for each in asked
-            if isinstance(each, str)
+            for each in request.fingerprints
         )
 
     def _settle(self, job: LocalJob, outcome: Any, nbytes: int = 0) -> None:

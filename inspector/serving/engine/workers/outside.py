@@ -42,8 +42,7 @@ def find_outside(request: OpenRequest | RunRequest, settings: Settings, *, restr
             for path in request.reference.origin.reads(Reach(settings, restrict_paths, request.fetched)):
                 found.add(place_of(path))
     else:
-        asked = (request.fingerprint, request.parameters.get("other"))
-        checkpoints = (load_known(each, settings) for each in asked if isinstance(each, str) and is_fingerprint(each))
+        checkpoints = (load_known(each, settings) for each in request.fingerprints if is_fingerprint(each))
         files = (file for each in checkpoints if each for file in each.manifest.files)
         found = {(file.path, file.stamp[2], file.stamp[1]) for file in files if file.stamp}
     return frozenset(place for place in found if not place[0].is_relative_to(PACKAGE))

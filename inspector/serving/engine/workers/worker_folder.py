@@ -75,8 +75,8 @@ class WorkerFolder:
             if isinstance(request, OpenRequest):
                 self._prepare_opening(request.reference)
                 return
-            for fingerprint in (request.fingerprint, request.parameters.get("other")):
-                if isinstance(fingerprint, str) and is_fingerprint(fingerprint):
+            for fingerprint in request.fingerprints:
+                if is_fingerprint(fingerprint):
                     self._give(fingerprint)
                     self._give_results(fingerprint)
             if any(self._links.get(self.given / kind / request.fingerprint) for kind in ENTRIES):

@@ -1,0 +1,1 @@
+"""Was an adapter really merged into its base model?"""

@@ -1,0 +1,1 @@
+"""Adapters: what their files change of a model, and in which numbers."""

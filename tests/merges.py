@@ -1,0 +1,66 @@
+"""An adapter for any checkpoint, and the model that it is merged into: for tests that ask every question."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file, save_file
+
+from inspector.models.checkpoint import Checkpoint
+from inspector.store.opening import open_checkpoint
+from inspector.store.reference import CheckpointRef
+
+RANK, ALPHA = 2, 4
+
+
+def write_merge(base: Path, folder: Path) -> tuple[Path, Path]:
+    """Write an adapter of a base's first two layers' matrices as PEFT does, and the merged model."""
+    state = load_file(base / "model.safetensors")
+    names = [name for name, each in state.items() if name.endswith("query.weight") and each.dim() == 2]
+    adapter, merged = folder / "adapter", folder / "merged"
+    parts = {}
+    for name in names:
+        module = f"base_model.model.{name.removesuffix('.weight')}"
+        rows, columns = state[name].shape
+        one, two = torch.randn(RANK, columns) * 0.05, torch.randn(rows, RANK) * 0.05
+        parts |= {f"{module}.lora_A.weight": one, f"{module}.lora_B.weight": two}
+        state[name] = (state[name].float() + two @ one * ALPHA / RANK).to(state[name].dtype)
+    _save(adapter, parts, "adapter_model.safetensors")
+    (adapter / "adapter_config.json").write_text(json.dumps({"peft_type": "LORA", "r": RANK, "lora_alpha": ALPHA}))
+    shutil.copytree(base, merged)
+    save_file(state, merged / "model.safetensors", metadata={"format": "pt"})
+    return adapter, merged
+
+
+def write_adapter(checkpoint: Checkpoint, folder: Path) -> Path:
+    """Write an adapter of the largest matrix of any checkpoint."""
+    tensor = max((each for each in checkpoint.tensors if len(each.shape) == 2), key=lambda each: each.nbytes)
+    rows, columns = tensor.shape
+    module = f"base_model.model.{tensor.name.removesuffix('.weight')}"
+    parts = {f"{module}.lora_A.weight": torch.ones(RANK, columns), f"{module}.lora_B.weight": torch.ones(rows, RANK)}
+    _save(folder, parts, "adapter_model.safetensors")
+    (folder / "adapter_config.json").write_text(json.dumps({"peft_type": "LORA", "r": RANK, "lora_alpha": ALPHA}))
+    return folder
+
+
+def others(verb: str, checkpoint: Checkpoint) -> dict[str, str]:
+    """The fingerprints of the other checkpoints that a question names: the same one again, and an adapter of it."""
+    own, settings = checkpoint.manifest.fingerprint, checkpoint.settings
+    if verb == "compare":
+        return {"other": own}
+    if verb != "verify-merge":
+        return {}
+    folder = settings.home / "made" / own[:8]
+    adapter = folder if folder.exists() else write_adapter(checkpoint, folder)
+    manifest, _ = open_checkpoint(
+        CheckpointRef("path", str(adapter)), settings=settings, progress=lambda *_: None, restrict_paths=False
+    )
+    return {"adapter": manifest.fingerprint, "merged": own}
+
+
+def _save(folder: Path, state: dict[str, torch.Tensor], name: str) -> None:
+    folder.mkdir(parents=True)
+    save_file(state, folder / name, metadata={"format": "pt"})
