@@ -134,7 +134,7 @@ def task_of(
 
     def work(checkpoints: list[Checkpoint], _: Progress) -> dict[str, Any]:
         first, *others = checkpoints
-        return then(first.ask(verb, **parameters | dict(zip(others_of(parameters), others, strict=True))))
+        return then(first.ask(verb, **{**parameters, **dict(zip(others_of(parameters), others, strict=True))}))
 
     needs_model = CATALOG[verb].needs == "model"
     return Task(

@@ -20,7 +20,9 @@ def on_the_page(command: str) -> str:
 
 
 def test_it_has_every_verb_once():
-    assert sorted(command.partition(" ")[0] for command in COMMANDS) == sorted(CATALOG)
+    assert sorted(command.partition(" ")[0] for command in COMMANDS) == sorted(
+        CATALOG.keys() - {"verify-merge"}
+    )  # no adapter is bundled
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.partition(" ")[0])

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from inspector.analyses.merge_proof.result import NOTHING
 from inspector.analyses.merge_proof.words import MEANING
 from inspector.plotting import theme as look
-from inspector.plotting.frames import columns
+from inspector.plotting.frames import column, columns
 from inspector.plotting.theme import LIGHT, Theme
 from inspector.text import plain, shorten_name
 
@@ -152,8 +152,9 @@ def worst_first(tensors: pd.DataFrame) -> pd.DataFrame:
     Args:
         tensors: `MergeProof.tensors`.
     """
-    order = tensors["verdict"].map(ORDER)
-    return tensors.iloc[(-order).argsort(kind="stable")].drop(columns=["layer", "kind"]).reset_index(drop=True)
+    verdicts = column(tensors, "verdict")
+    ranked = sorted(range(len(verdicts)), key=lambda place: -ORDER[verdicts[place]])
+    return tensors.iloc[ranked].drop(columns=["layer", "kind"]).reset_index(drop=True)
 
 
 def palette(theme: Theme) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
@@ -91,13 +92,12 @@ def judged(proof: MergeProof) -> Literal["ok", "note", "problem"]:
 
 def headline(proof: MergeProof) -> str:
     """The verdict in one sentence."""
-    targeted = proof.tensors[proof.tensors["targeted"]]
     times = "?" if proof.coefficient is None else number_text(round(proof.coefficient, 3))
     return HEADLINES[proof.verdict].format(
         adapter=proof.adapter_name,
         base=proof.name,
         merged=proof.merged_name,
-        targets=plural(len(targeted), "tensor"),
+        targets=plural(_counts(proof, targeted=True).total(), "tensor"),
         procedure=f", {PROCEDURE[proof.procedure]}" if proof.procedure else "",
         parts=parts(proof),
         same="every number is the base's" if proof.identical else "its targets are the base's, bit by bit",
@@ -107,16 +107,21 @@ def headline(proof: MergeProof) -> str:
 
 def parts(proof: MergeProof) -> str:
     """How many targets have each verdict, and what is missing or changed besides."""
-    targeted = proof.tensors[proof.tensors["targeted"]]["verdict"].value_counts()
-    others = proof.tensors[~proof.tensors["targeted"]]["verdict"].value_counts()
-    said = [f"{count:,} {verdict}" for verdict, count in targeted.items()]
-    said += [f"{count:,} other {verdict}" for verdict, count in others.items() if verdict in ("changed", "dropped")]
+    said = [f"{count:,} {verdict}" for verdict, count in _counts(proof, targeted=True).most_common()]
+    others = _counts(proof, targeted=False)
+    said += [f"{others[verdict]:,} other {verdict}" for verdict in ("changed", "dropped") if others[verdict]]
     return ", ".join(said) if said else "the adapter names no weight"
+
+
+def _counts(proof: MergeProof, *, targeted: bool) -> Counter[str]:
+    """Verdict -> tensors that the adapter changes, or the others."""
+    rows = proof.tensors.to_dict("records")
+    return Counter(str(row["verdict"]) for row in rows if bool(row["targeted"]) == targeted)
 
 
 def facts(proof: MergeProof) -> dict[str, str]:
     """What was compared, and what came out."""
-    targeted = int(proof.tensors["targeted"].sum())
+    targeted = _counts(proof, targeted=True).total()
     found = {
         "Base": proof.name,
         "Adapter": proof.adapter_name,

@@ -13,7 +13,6 @@ import pytest
 import torch
 from bitsandbytes.functional import dequantize_4bit, quantize_4bit
 from safetensors.torch import load_file, save_file
-from transformers import PreTrainedModel
 
 from inspector.analyses.merge_proof.result import MergeProof
 from inspector.catalog import answer
@@ -22,9 +21,10 @@ from tests.conftest import silent
 from tests.families import random_model
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
-WIDE = {"hidden_size": 64, "intermediate_size": 128, "head_dim": 32}  # NF4 has blocks of 64
+WIDE: dict[str, Any] = {"hidden_size": 64, "intermediate_size": 128, "head_dim": 32}  # NF4 has blocks of 64
 TARGETS = ["q_proj", "v_proj", "down_proj"]
-LORA = {"r": 4, "lora_alpha": 8, "target_modules": TARGETS}
+LORA: dict[str, Any] = {"r": 4, "lora_alpha": 8, "target_modules": TARGETS}
+EMBEDDED: dict[str, Any] = {**LORA, "target_modules": ["embed_tokens", "q_proj"]}
 KINDS: dict[str, Callable[[], peft.PeftConfig]] = {
     "LoRA": lambda: peft.LoraConfig(**LORA),
     "rsLoRA": lambda: peft.LoraConfig(**LORA, use_rslora=True),
@@ -32,20 +32,20 @@ KINDS: dict[str, Callable[[], peft.PeftConfig]] = {
         **LORA, rank_pattern={"v_proj": 2}, alpha_pattern={"layers.1.self_attn.q_proj": 3}
     ),
     "DoRA": lambda: peft.LoraConfig(**LORA, use_dora=True),
-    "embeddings": lambda: peft.LoraConfig(**LORA | {"target_modules": ["embed_tokens", "q_proj"]}),
+    "embeddings": lambda: peft.LoraConfig(**EMBEDDED),
     "a whole head": lambda: peft.LoraConfig(**LORA, modules_to_save=["lm_head"]),
     "(IA)³": lambda: peft.IA3Config(target_modules=["k_proj", "down_proj"], feedforward_modules=["down_proj"]),
     "LoHa": lambda: peft.LoHaConfig(r=4, alpha=8, target_modules=TARGETS),
     "LoKr": lambda: peft.LoKrConfig(r=4, alpha=8, target_modules=TARGETS),
 }
-Case = tuple[Path, Path, PreTrainedModel]
+Case = tuple[Path, Path, Any]
 
 
 def make(
-    folder: Path, config: peft.PeftConfig, dtype: torch.dtype, architecture: str = "LlamaForCausalLM", **sizes: int
+    folder: Path, config: peft.PeftConfig, dtype: torch.dtype, architecture: str = "LlamaForCausalLM", **sizes: Any
 ) -> Case:
     """Save a base and an adapter that has learned something; also gives the base."""
-    base = random_model(architecture, **sizes).to(dtype)
+    base: Any = random_model(architecture, **sizes).to(dtype)
     base.save_pretrained(folder / "base")
     adapted = peft.get_peft_model(copy.deepcopy(base), config)
     torch.manual_seed(1)
@@ -53,12 +53,12 @@ def make(
         if parameter.requires_grad:
             spread = 1.0 if "ia3" in name else 0.05
             parameter.data += spread * torch.randn(parameter.shape).to(parameter.dtype)
-    adapted.save_pretrained(folder / "adapter")
+    adapted.save_pretrained(str(folder / "adapter"))
     return folder / "base", folder / "adapter", base
 
 
-def merge(base: PreTrainedModel, adapter: Path, *, autocast: bool = True, safe: bool = False) -> PreTrainedModel:
-    adapted = peft.PeftModel.from_pretrained(copy.deepcopy(base), adapter, autocast_adapter_dtype=autocast)
+def merge(base: Any, adapter: Path, *, autocast: bool = True, safe: bool = False) -> Any:
+    adapted: Any = peft.PeftModel.from_pretrained(copy.deepcopy(base), str(adapter), autocast_adapter_dtype=autocast)
     return adapted.merge_and_unload(safe_merge=safe)
 
 
