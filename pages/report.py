@@ -16,11 +16,6 @@ from pages._ui.words import source
 
 checkpoint = session.opened()
 parts.title("Report", "What can you share about this checkpoint?", checkpoint)
-st.caption(
-    "One HTML file that works offline, with figures, tables, texts, and the source of every number. The .zip adds "
-    "each figure as PNG and SVG, each table as CSV, a notebook that recomputes the numbers, and a PDF."
-)
-
 visited = session.visited()
 sections = st.multiselect(
     "Sections",
@@ -43,9 +38,17 @@ if not sections:
 chosen = tuple(slug for slug in BY_SLUG if slug in sections)
 other = compare_inputs.choose(checkpoint).opened if COMPARING in chosen else None
 setting = ReportOptions(text=text, device=device, dtype=dtype)
-made = report_files.make(checkpoint, chosen, setting, other=other)
-if made is not None:
-    report_files.offer(checkpoint, made)
+contents, side = parts.main_row()
+with side:
+    made = report_files.make(checkpoint, chosen, setting, other=other)
+    if made is not None:
+        report_files.offer(checkpoint, made)
+    st.caption(
+        "One HTML file that works offline, with figures, tables, texts, and the source of every number. The .zip adds "
+        "each figure as PNG and SVG, each table as CSV, a notebook that recomputes the numbers, and a PDF."
+    )
+with contents:
+    report_files.list_contents(chosen, made)
 options = options_of_report(setting, chosen, source(other) if other else None)
 parts.elsewhere(checkpoint, ("report", *options))
 time_pass()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from inspector.catalog import PAGES
 from inspector.errors import CancelledError, InspectorError
 from inspector.report.content import Part, ReportOptions
 from inspector.results.checkpoint import Opened
@@ -43,29 +44,40 @@ def make(checkpoint: Opened, sections: tuple[str, ...], setting: ReportOptions, 
 
 
 def offer(checkpoint: Opened, made: Made) -> None:
-    """Offer the files with their sizes, and say what they hold."""
-    st.header("Your report", anchor=False)
-    with st.container(horizontal=True):
-        st.download_button(
-            f"HTML, {bytes_text(len(made.page))}",
-            made.page,
-            type="primary",
-            file_name=f"{checkpoint.name}-report.html",
-            mime="text/html",
-            icon=":material/download:",
-            on_click="ignore",
-        )
-        st.download_button(
-            f"Everything as .zip, {bytes_text(len(made.bundle))}",
-            made.bundle,
-            file_name=f"{checkpoint.name}-report.zip",
-            mime="application/zip",
-            icon=":material/folder_zip:",
-            on_click="ignore",
-        )
+    """Offer the files with their sizes."""
+    st.download_button(
+        f"HTML, {bytes_text(len(made.page))}",
+        made.page,
+        type="primary",
+        file_name=f"{checkpoint.name}-report.html",
+        mime="text/html",
+        icon=":material/download:",
+        on_click="ignore",
+        width="stretch",
+    )
+    st.download_button(
+        f"Everything as .zip, {bytes_text(len(made.bundle))}",
+        made.bundle,
+        file_name=f"{checkpoint.name}-report.zip",
+        mime="application/zip",
+        icon=":material/folder_zip:",
+        on_click="ignore",
+        width="stretch",
+    )
     if made.problem:
         st.info(f"{literal(made.problem)} The .zip has everything else.", icon=":material/info:")
-    st.markdown("\n".join(f"- **{literal(part.title)}**: {_held(part)}" for part in made.parts))
+
+
+def list_contents(sections: tuple[str, ...], made: Made | None) -> None:
+    """List the sections with the question that each answers, and once they are made with what they hold."""
+    st.header("Your report" if made else "Contents", anchor=False)
+    held = {part.slug: _held(part) for part in made.parts} if made else {}
+    lines = [f"| Section | {'Holds' if made else 'Answers'} |", "|---|---|"]
+    lines += [
+        f"| :material/{PAGES[slug].symbol}: **{PAGES[slug].title}** | {held.get(slug) or PAGES[slug].question} |"
+        for slug in sections
+    ]
+    st.markdown("\n".join(lines))
 
 
 def _held(part: Part) -> str:

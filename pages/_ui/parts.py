@@ -14,7 +14,7 @@ from inspector.catalog import PAGES
 from inspector.request import Request
 from inspector.results.checkpoint import Opened
 from inspector.text import count_text, literal
-from pages._ui import screenshot, session, tables
+from pages._ui import address, screenshot, session, tables
 from pages._ui.client import figure_files
 from pages._ui.words import command
 
@@ -155,10 +155,14 @@ def grid(count: int, *, wide: int) -> list[DeltaGenerator]:
     return places
 
 
-def main_row() -> list[DeltaGenerator]:
-    """Places for a page's picture, and for what belongs to its selection: beside it on a wide screen, else below."""
+def main_row(shares: tuple[int, int] = (7, 3)) -> list[DeltaGenerator]:
+    """Places for a page's picture, and for what belongs to its selection: beside it on a wide screen, else below.
+
+    Args:
+        shares: Of the width that each takes on a wide screen.
+    """
     with st.container(key="main_row"):
-        left, right = st.columns([7, 3], gap="medium")
+        left, right = st.columns(shares, gap="medium")
     with left:
         picture = st.container(key="picture")
     with right:
@@ -181,10 +185,10 @@ def in_tabs(*labels: str, opened_by: Mapping[str, str] | None = None) -> Sequenc
 
     Args:
         labels: Of the tabs; the address holds the one that is open.
-        opened_by: Name in the address -> the tab that has its field, which an address opens that names no tab.
+        opened_by: Name in the address -> the tab that has its field, which a link opens that names no tab.
     """
     if TAB not in st.session_state and st.query_params.get(TAB) not in labels:
-        named = (tab for name, tab in (opened_by or {}).items() if st.query_params.get(name) and tab in labels)
+        named = (tab for name, tab in (opened_by or {}).items() if address.asked(name) and tab in labels)
         if tab := next(named, None):
             st.session_state[TAB] = tab
     return st.tabs(labels, key=TAB, bind="query-params")

@@ -10,7 +10,7 @@ from transformers import BertConfig, BertForPreTraining
 
 from inspector.demo import DEMOS
 from pages._classes.tables import offered
-from tests.app.looking import metrics, said
+from tests.app.looking import said
 
 Open = Callable[..., AppTest]
 TEXT = "the city of london."
@@ -24,11 +24,9 @@ def test_counts_are_the_models_own(open_app: Open) -> None:
     app = open_app("classes", text=TEXT)
     assert not app.exception
     model = demo_model()
-    shown = metrics(app)
-    assert shown["Modules"] == str(len(list(model.modules())))
-    assert shown["Parameters"] == f"{model.num_parameters() / 1e6:.1f}M"
-    assert shown["Different classes"] == str(len({type(m) for m in model.modules()}))
-    assert shown["Classes that can load it"] == "4"
+    modules, classes = len(list(model.modules())), len({type(m) for m in model.modules()})
+    counted = f"{modules} modules of {classes} classes, {model.num_parameters() / 1e6:.1f}M parameters; 4 of "
+    assert counted in said(app)
 
 
 def test_the_tree_is_text_that_can_be_copied(open_app: Open) -> None:
@@ -38,7 +36,7 @@ def test_the_tree_is_text_that_can_be_copied(open_app: Open) -> None:
 
 
 def test_siblings_say_what_would_be_random(open_app: Open) -> None:
-    rows = said(open_app("classes", text=TEXT)).splitlines()
+    rows = said(open_app("classes")).splitlines()
     (masked,) = [row for row in rows if row.startswith("| BertForMaskedLM |")]
     assert "present" in masked
     (answers,) = [row for row in rows if row.startswith("| BertForQuestionAnswering |")]
@@ -50,7 +48,8 @@ def test_one_module_stands_in_the_link(open_app: Open) -> None:
     name = "bert.encoder.layer.1"
     app = open_app("classes", text=TEXT, module=name)
     assert app.selectbox(key="module").value == name
-    inner = next(table.value for table in app.dataframe if "uses" in table.value)
+    assert app.session_state["tab"] == "One module"  # the link opens the tab that has its field
+    (inner,) = (table.value for table in app.dataframe)
     wanted = dict(demo_model().get_submodule(name).named_modules())
     assert inner["name"].tolist()[1:] == list(wanted)[1:]
     assert inner["class"].tolist() == [type(m).__name__ for m in wanted.values()]
@@ -58,7 +57,7 @@ def test_one_module_stands_in_the_link(open_app: Open) -> None:
 
 def test_modules_are_found_as_they_are_typed(open_app: Open) -> None:
     app = open_app("classes", text=TEXT, find="LayerNorm")
-    every = [table.value for table in app.dataframe if "uses" in table.value][1]
+    (every,) = (table.value for table in app.dataframe)
     wanted = [name for name, _ in demo_model().named_modules() if "LayerNorm" in name]
     assert every["name"].tolist() == wanted
     app.text_input(key="find").set_value("no such module").run()
@@ -79,7 +78,7 @@ def test_too_long_a_text_leaves_the_rest_of_the_page(open_app: Open) -> None:
     app = open_app("classes", text="a " * 500)
     assert not app.exception
     assert "There is no output to show" in app.warning[0].value
-    assert metrics(app)["Modules"]
+    assert "modules of" in said(app)
 
 
 def test_the_view_has_its_command_line(open_app: Open) -> None:

@@ -39,9 +39,10 @@ def test_the_page_shows_workers_limits_and_what_is_enforced(open_app: Open) -> N
     app = open_app("server")
     assert not app.exception
     assert app.title[0].value == "Server"
+    stored = open_app("server", tab="Store")
     workers, limits, kinds = (
-        next(each.value for each in (*app.dataframe, *app.table) if column in each.value.columns)
-        for column in ("threads", "setting", "entries")
+        next(each.value for each in (*shown.dataframe, *shown.table) if column in each.value.columns)
+        for shown, column in ((app, "threads"), (app, "setting"), (stored, "entries"))
     )
     status = {worker.name: worker for worker in session.engine().workers()}
     row = workers.set_index("checkpoint").loc["demo-bert"]
@@ -77,7 +78,7 @@ def test_an_upload_is_listed_and_pinned(open_app: Open) -> None:
     for path in DEMOS["demo-gpt2"].folder.iterdir():
         write_upload(folder, f"mine/{path.name}", path.read_bytes())
     opened = session.engine().open(session.CheckpointRef("incoming", upload)).result(120)
-    app = open_app("server")
+    app = open_app("server", tab="Store")
     uploads = next(each.value for each in app.dataframe if "pinned" in each.value.columns)
     assert not uploads.set_index("name")["pinned"].to_dict()["mine"]
     app.selectbox(key="pinned upload").set_value(opened.fingerprint).run()

@@ -27,6 +27,16 @@ def test_the_tour_lists_every_question_and_what_to_look_at(open_app: Open) -> No
         assert question.look in said(app)
 
 
+def test_a_question_is_found_by_its_words_its_subject_or_its_page(open_app: Open) -> None:
+    app = open_app("tour", find="TRAINING")
+    asked = [each.label.replace("\\", "").strip("*") for each in app.main.button]
+    assert {question.asked for question in QUESTIONS["Training"]} < {*asked}
+    assert len(asked) < len(EVERY)
+    app.text_input(key="find").set_value("no such question").run()
+    assert not app.main.button
+    assert "No question matches" in app.info[0].value
+
+
 def test_a_question_opens_as_its_link_does_whatever_was_before(open_app: Open) -> None:
     (question,) = (each for each in EVERY if each.asked.startswith("How does GPT-2 continue a text"))
     app = open_app("lens", text="the king of [MASK].", pins="queen", k="7", dtype="float32")
