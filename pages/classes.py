@@ -21,7 +21,7 @@ classes: ModelClasses = session.run(request)
 parts.warnings(classes.warnings)
 st.markdown(literal(words.headline(classes)))
 
-family, tree = parts.main_row((2, 3))
+family, tree = parts.main_row((1, 1))
 drawn = class_tree(classes.hierarchy, classes.siblings, name=checkpoint.name, theme=session.theme())
 with family, st.container(key="family_tree", height=parts.frame_height(drawn)):
     parts.chart(drawn, alt="Model classes from torch.nn.Module down; the tabs Loads as and Adds list the same")

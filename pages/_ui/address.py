@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import streamlit as st
-from streamlit.runtime.scriptrunner import get_script_run_ctx
+from streamlit.runtime.scriptrunner import StopException, get_script_run_ctx
 from streamlit.runtime.state.query_params import QueryParams, parse_url_param
 from streamlit.runtime.state.session_state import SessionState
 
@@ -29,6 +29,8 @@ PAGE = "page"  # where the last run was
 REFUSED = "refused in the link"  # name in the address -> (what it asks for, the field's value in its place)
 ALONG = "came along"  # True: the page before wrote this address, no link did
 ABOVE = "place above the page"  # of a run that a link began; else None
+VIEWS = "views"  # page -> what its fields had in the address when it was drawn last
+SHARED = frozenset({"checkpoint", "text"})  # a page takes these from the one before
 LEFT = "names of pages that were left"  # kept by Streamlit's object, which lives as the session
 MOST_CHOICES = 8  # that are listed
 
@@ -78,11 +80,33 @@ def judged(page: str) -> Iterator[None]:
     }
     try:
         yield
+        _remember(page)
+    except StopException:
+        _remember(page)
+        raise
     finally:
         if arrived and not linked:
             state.pop(LOST, None)  # it came along from the page before; nobody asked for it here
         for name, lost in state.get(LOST, {}).items():
             place.warning(literal(lost.sentence(name)), icon=":material/link_off:")
+
+
+def view(page: str) -> dict[str, list[str]]:
+    """What a page's own fields had in the address when it was drawn last: a link to it leads there again.
+
+    Without it Streamlit's client would keep the fields of the page that is left, and nothing else.
+    """
+    return st.session_state.get(VIEWS, {}).get(page, {})
+
+
+def _remember(page: str) -> None:
+    context = get_script_run_ctx()
+    if context is None:
+        return
+    with context.session_state.query_params() as address:
+        names = {binding.param_key for binding in address._bindings_by_widget.values()} - SHARED
+    held = {name: st.query_params.get_all(name) for name in sorted(names) if name in st.query_params}
+    st.session_state[VIEWS] = st.session_state.get(VIEWS, {}) | {page: held}
 
 
 def link(label: str, slug: str, *, key: str, icon: str, inputs: Mapping[str, str]) -> None:

@@ -12,6 +12,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from inspector.catalog import CATALOG, PAGES
 from inspector.text import literal
+from pages._ui import address
 
 PROJECT = Path(__file__).parents[2]
 NAME = "Checkpoint Inspector"
@@ -74,7 +75,13 @@ def link(slug: str, *, here: Any = None) -> None:
     shown = here and (here.url_path or _slugs()[0]) == slug
     # A link to the first page by its bare address would be one to the page that is shown, whichever that is.
     target: Any = here if shown else st.Page(PROJECT / f"pages/{slug}.py", url_path=slug)
-    st.page_link(target, label=title, icon=f":material/{symbol}:", width="stretch")
+    st.page_link(
+        target,
+        label=title,
+        icon=f":material/{symbol}:",
+        width="stretch",
+        query_params=None if shown else address.view(slug),
+    )
 
 
 def _slugs() -> tuple[str, ...]:

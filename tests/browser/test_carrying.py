@@ -28,6 +28,24 @@ def test_a_text_of_ones_own_comes_along_and_stands_in_the_address(page: Page, se
     expect(page.get_by_label("Text", exact=True)).to_have_value(KING)
 
 
+def test_a_page_has_its_own_view_again_after_two_others(page: Page, server: Server) -> None:
+    page.goto(f"{server.url}/lens?text={KING}&pins=queen&layer=2&tab=Geometry")
+    expect_page(page, "lens", "demo-bert")
+    for slug in ("sharing", "checks"):
+        go_to(page, slug)
+        expect_page(page, slug, "demo-bert")
+    assert not address(page)[1].keys() & {"pins", "layer"}
+    go_to(page, "lens")
+    expect_page(page, "lens", "demo-bert")
+    expect_address(page, "lens", text=KING, pins="queen", layer="2", tab="Geometry")
+    expect(page.get_by_role("tab", name="Geometry")).to_have_attribute("aria-selected", "true")
+    link = page.url
+    page.goto("about:blank")
+    page.goto(link)
+    expect_page(page, "lens", "demo-bert")
+    expect_address(page, "lens", pins="queen", layer="2", tab="Geometry")
+
+
 def test_what_the_next_page_cannot_take_stays_behind(page: Page, server: Server) -> None:
     page.goto(f"{server.url}/masked_lm?k=500&text={KING}")
     expect_page(page, "masked_lm", "demo-bert")

@@ -19,6 +19,7 @@ PLOT, PLACE, MAP = ".js-plotly-plot", ".st-key-picture", ".stage canvas"
 CARDS = ".st-key-questions [data-testid=stHorizontalBlock]"  # the first of them
 # page -> its picture, and inputs without which it has none
 PICTURES = {
+    "report": (PLACE, ""),  # before Compare is visited, which asks it for a second checkpoint
     "overview": (PLOT, ""),
     "sharing": (PLOT, ""),
     "embeddings": (MAP, ""),
@@ -31,7 +32,6 @@ PICTURES = {
     "snapshots": (PLOT, "&run=demo-run"),
     "checks": (PLACE, ""),
     "classes": (PLOT, ""),
-    "report": (PLACE, ""),
     "server": (PLACE, ""),
     "tour": (CARDS, ""),
 }

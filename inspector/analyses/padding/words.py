@@ -147,14 +147,14 @@ def _state(row: PaddingRow, zeroed_by: str) -> str:
 
 
 def _moved_because(row: PaddingRow, *, blocked: bool) -> str:
-    because = f"it is tied to the output matrix, {SOFTMAX}{_number(row, 'output_path')}; "
+    because = f"it is tied to the output matrix, {SOFTMAX}{_push(row)}; "
     if blocked:
         return f"{because}the look-up path is blocked by padding_idx{_number(row, 'input_path')}"
     return f"{because}no padding_idx set it to zero at the start{_look_up(row)}"
 
 
 def _zero_because(row: PaddingRow, *, blocked: bool) -> str:
-    push = f"it is tied to the output matrix, {SOFTMAX}{_number(row, 'output_path')}"
+    push = f"it is tied to the output matrix, {SOFTMAX}{_push(row)}"
     start = "padding_idx starts it at zero, but" if blocked else "no padding_idx starts it at zero, and"
     return f"{start} {push}, so it was not trained in this form or was set to zero afterwards"
 
@@ -197,6 +197,15 @@ def _number(row: PaddingRow, path: str) -> str:
     if row.gradient is None:
         return ""
     return f" (gradient {number(getattr(row.gradient, path))} on your text)"
+
+
+def _push(row: PaddingRow) -> str:
+    if row.gradient is None:
+        return ""
+    return (
+        f" (gradient {number(row.gradient.output_path)} on your text, in proportion to the probability of "
+        f"{number(row.gradient.probability)} that the model gives this token there)"
+    )
 
 
 def _look_up(row: PaddingRow) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from inspector.text import plural
+
 NO_ROW = "There is no row to pad a batch with, so nothing was measured."
 NO_CONFIG = "{name} has no config.json, so no model can run."
 NO_TOKENIZER = "There is no tokenizer, so no text can be read and nothing was measured."
@@ -41,12 +43,12 @@ NO_CONTROL = "The control with a fresh model was left out. {why}"
 
 def asked(how: str, positions: int, padding: int) -> str:
     """What the loss was taken over."""
-    return f"{how}: {positions:,} positions, plus {padding:,} of padding, whose labels are ignored."
+    return f"{how}: {plural(positions, 'position')}, plus {padding:,} of padding, whose labels are ignored."
 
 
 def averaged(sentences: int, positions: int, reader: str) -> str:
     """What the means were taken over."""
     return (
-        f"{sentences:,} sentences padded together to {positions:,} positions; the {reader} reads them with their "
-        "attention mask, so only the averaging differs."
+        f"{plural(sentences, 'sentence')} padded together to {plural(positions, 'position')}; the {reader} reads them "
+        "with their attention mask, so only the averaging differs."
     )

@@ -22,6 +22,7 @@ from inspector.models.memory import count, count_once, named_tensors, overlaps
 from inspector.models.ties import FLAG, TieFlag, declared_ties, find_flag, kept_ties, possible_ties, tying_part
 from inspector.progress import Progress
 from inspector.store.manifests.columns import TensorInfo
+from inspector.text import plural
 
 if TYPE_CHECKING:
     from inspector.models.checkpoint import Checkpoint
@@ -76,9 +77,9 @@ def sharing(checkpoint: Checkpoint, *, progress: Progress, count_reuse: bool = T
         said.append(words.NOT_SEARCHED)
     if missing:
         once = {id(tensors.get(name, name)) for name in missing}  # tied ones count once
-        said.append(words.MISSING.format(count=len(once), name=min(missing)))
+        said.append(words.MISSING.format(count=plural(len(once), "tensor"), name=min(missing)))
     if left := checkpoint.left_over(model):
-        said.append(words.HOMELESS.format(model=type(model).__name__, count=len(left), name=left[0]))
+        said.append(words.HOMELESS.format(model=type(model).__name__, count=plural(len(left), "tensor"), name=left[0]))
     return _assemble(evidence, model_class=type(model).__name__, reused=reused, warnings=(*said, *warnings))
 
 

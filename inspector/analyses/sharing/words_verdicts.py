@@ -44,11 +44,9 @@ KEPT_APART = "Declared, but the loaded model keeps these names separate."
 ALONE = "only one of them is available."
 RESHAPED = "their shapes differ."
 # What a reader must know of the answer.
-HOMELESS = "{model} has no place for {count} tensors of the file, such as {name}, so their sharing is not shown."
+HOMELESS = "{model} has no place for {count} of the file, such as {name}, so their sharing is not shown."
 NOT_SEARCHED = "Equal copies that nothing declares are looked for when all weights are here."
-MISSING = (
-    "The file lacks {count} tensors of its own class, such as {name}: a loader would fill them with random numbers."
-)
+MISSING = "The file lacks {count} of its own class, such as {name}: a loader would fill them with random numbers."
 
 
 def kept(stored: Sequence[str], relation: FileRelation, *, lacking: bool) -> str:

@@ -19,7 +19,7 @@ function focusText() {
 }
 
 function follow(slug) {
-  const link = slug && document.querySelector(`.st-key-pages a[href$="${slug}"]`);
+  const link = slug && [...document.querySelectorAll(".st-key-pages a")].find((each) => each.pathname.endsWith(slug));
   link?.click();
   return Boolean(link);
 }

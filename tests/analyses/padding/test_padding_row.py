@@ -108,8 +108,16 @@ def test_the_verdict_of_a_tied_model_names_both_paths_with_their_numbers(open_mo
         f"The padding vector is not zero (norm {result.norm:.3f}, "
         f"percentile {result.percentile:.1f}): it is tied to the output matrix, "
         f"whose softmax pushes on every row (gradient {result.gradient.output_path:.3g} on your "
-        "text); the look-up path is blocked by padding_idx (gradient 0 on your text)."
+        f"text, in proportion to the probability of {result.gradient.probability:.3g} that the model gives this token "
+        "there); the look-up path is blocked by padding_idx (gradient 0 on your text)."
     )
+
+
+def test_one_position_is_one_position(open_model):
+    result = padding(open_model("BertForMaskedLM"), progress=silent, text=TEXT.split()[0])
+    assert result.gradient is not None
+    assert result.gradient.predicted == 1
+    assert ": 1 position, plus " in result.gradient_note
 
 
 def set_row(model: Any, row: int, value: float) -> Any:

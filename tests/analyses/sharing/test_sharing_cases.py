@@ -91,6 +91,19 @@ def test_tensors_that_the_class_has_no_place_for(tmp_path, open_path):
     assert min(heads) in warning
 
 
+def test_one_tensor_without_a_place_is_one(tmp_path, open_path):
+    folder = save_checkpoint(random_model("BertForPreTraining"), tmp_path / "one")
+    tensors = load_file(folder / "model.safetensors")
+    tensors["extra.weight"] = torch.ones(2)
+    del tensors["bert.pooler.dense.bias"]
+    save_file(tensors, folder / "model.safetensors")
+    warnings = share(open_path(folder)).warnings
+    assert any(
+        text.startswith("BertForPreTraining has no place for 1 tensor of the file, such as extra") for text in warnings
+    )
+    assert any(text.startswith("The file lacks 1 tensor of its own class, such as bert.pooler") for text in warnings)
+
+
 def test_tied_with_two_equal_copies_in_the_file(tmp_path, open_path):
     folder = save_checkpoint(random_model("GPT2LMHeadModel"), tmp_path / "twice")
     tensors = load_file(folder / "model.safetensors")
