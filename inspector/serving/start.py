@@ -15,16 +15,22 @@ from streamlit.runtime.scriptrunner.script_runner import ScriptRunner
 from streamlit.runtime.scriptrunner_utils.script_requests import ScriptRequests, ScriptRequestType
 from streamlit.web.server.server_util import get_display_address, get_url
 
+from inspector.serving.uploads import clean_up
+
 TURN_SECONDS = 5.0  # that a run waits for a stopped one, which ends as soon as it draws something
 
 
 @asynccontextmanager
 async def starting(app: Any) -> AsyncIterator[dict[str, Any]]:
-    """Open a browser, as `streamlit run` does for apps that bring no server of their own."""
+    """Open a browser, as `streamlit run` does for apps that bring no server of their own, and clean up meanwhile."""
     if not st.get_option("server.headless"):
         address = get_display_address(st.get_option("server.address") or "localhost")
         asyncio.get_running_loop().call_soon(open_browser, get_url(address))
-    yield {}
+    cleaning = asyncio.create_task(clean_up())
+    try:
+        yield {}
+    finally:
+        cleaning.cancel()
 
 
 def name_pages_in_the_frame() -> None:

@@ -7,8 +7,9 @@ a request before it passes it on hides an upload until it is complete.
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
@@ -16,6 +17,7 @@ from typing import Any
 
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, HTTPConnection
+from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit.runtime import Runtime
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
@@ -24,12 +26,14 @@ from streamlit.web.server.starlette.starlette_app_utils import decode_xsrf_token
 from streamlit.web.server.starlette.starlette_server_config import XSRF_COOKIE_NAME
 
 from inspector.serving.access_control import local_path
-from inspector.serving.bodies import Begin, Body, File, ReceivedUpload
+from inspector.serving.bodies import FRAME_NBYTES, Begin, Body, File, ReceivedUpload
 
 ADDRESS = "_stcore/upload_file/"
-LIFE_SECONDS = 600.0
+LEFT_SECONDS = 40.0  # after which a page that is gone does not come back
+SWEEP_SECONDS = 10.0
 SMALL_NBYTES = 1 << 20  # of a request
 MOST = 1000  # entries kept, of all browsers together
+TOO_MUCH = "This page has sent as much as one upload may have: open or remove those files first."
 
 
 @dataclass(slots=True)
@@ -37,7 +41,7 @@ class _Entry:
     """A file on its way to a session, or what a session has still to open."""
 
     browser: str
-    since: float
+    nbytes: int = 0  # at most
     waiting: Any = None  # what is still to be opened; None: a file that the session has not taken
     cut: bool = False  # the browser ended the transfer
     coming: File | None = None  # what has arrived of a large file
@@ -63,12 +67,47 @@ class PendingUploads:
         self._is_active = is_active
         self._clock = clock
         self._entries: dict[tuple[str, str], _Entry] = {}  # oldest first
+        self._gone: dict[str, float] = {}  # sessions without a page -> since when that is known
         self._lock = Lock()
 
-    def start(self, browser: str, session: str, file: str) -> None:
-        """Note that a file is on its way to a session."""
+    def start(self, browser: str, session: str, file: str, nbytes: int = 0, *, most_nbytes: int = 0) -> bool:
+        """Note that a file is on its way to a session.
+
+        Args:
+            browser: That sends it.
+            session: Of its page.
+            file: Its id.
+            nbytes: As announced; 0: that is not known.
+            most_nbytes: Of several files that the session has sent and not taken.
+
+        Returns:
+            Whether it may come.
+        """
         if self._is_active(session):
-            self._add((session, file), _Entry(browser, self._clock()))
+            with self._lock:
+                others = [each.nbytes for key, each in self._entries.items() if key[0] == session and key[1] != file]
+            if any(others) and sum(others) + nbytes > most_nbytes + FRAME_NBYTES:
+                return False
+            self._add((session, file), _Entry(browser, nbytes))
+        return True
+
+    def sweep(self, sessions: Iterable[str] = ()) -> list[str]:
+        """Forget what pages left that have been gone for a while.
+
+        Args:
+            sessions: Others that may have left something.
+
+        Returns:
+            The sessions of those pages.
+        """
+        now = self._clock()
+        with self._lock:
+            known = {session for session, _ in self._entries} | set(sessions)
+            self._gone = {each: self._gone.get(each, now) for each in known if not self._is_active(each)}
+            left = [each for each, since in self._gone.items() if now - since >= LEFT_SECONDS]
+            for key in [key for key in self._entries if key[0] in left]:
+                del self._entries[key]
+        return left
 
     def carry(self, session: str, file: str, coming: File) -> None:
         """Note where the bytes of a file go that is on its way."""
@@ -99,7 +138,7 @@ class PendingUploads:
 
     def hold(self, browser: str, session: str, waiting: Any) -> None:
         """Keep what a session has still to open, for the next one in case its page is reloaded."""
-        self._add((session, ""), _Entry(browser, self._clock(), waiting))
+        self._add((session, ""), _Entry(browser, waiting=waiting))
 
     def let_go(self, session: str) -> None:
         """Forget what a session had still to open: it has opened it."""
@@ -115,7 +154,6 @@ class PendingUploads:
     def claim(self, browser: str) -> Left:
         """Take over what sessions of a browser left behind whose pages are gone."""
         with self._lock:
-            self._prune()
             left = [
                 self._entries.pop(key)
                 for key, entry in list(self._entries.items())
@@ -130,14 +168,8 @@ class PendingUploads:
         with self._lock:
             self._entries.pop(key, None)
             self._entries[key] = entry
-            self._prune()
-
-    def _prune(self) -> None:
-        oldest = self._clock() - LIFE_SECONDS
-        for key, entry in list(self._entries.items()):
-            gone = entry.since < oldest and not self._is_active(key[0])
-            if gone or len(self._entries) > MOST:
-                del self._entries[key]
+            while len(self._entries) > MOST:
+                del self._entries[next(iter(self._entries))]
 
 
 def browser_of(cookies: Mapping[str, str]) -> str | None:
@@ -160,6 +192,23 @@ def _keep(session: str, file: str, received: object) -> None:
 
 
 PENDING = PendingUploads(_has_page)
+
+
+async def clean_up() -> None:
+    """Let go of what pages left, again and again; Streamlit does so only when the next visitors come."""
+    while True:
+        await asyncio.sleep(SWEEP_SECONDS)
+        if Runtime.exists():
+            let_go_of_left(Runtime.instance(), PENDING)
+
+
+def let_go_of_left(runtime: Runtime, ledger: PendingUploads) -> None:
+    """Remove what pages had sent and not opened that are gone; in the thread of the server's event loop."""
+    manager = runtime.uploaded_file_mgr
+    sent = list(manager.file_storage) if isinstance(manager, MemoryUploadedFileManager) else []
+    for session in ledger.sweep(sent):
+        runtime.close_session(session)
+        manager.remove_session_files(session)
 
 
 class Uploads:
@@ -192,18 +241,21 @@ class Uploads:
         """Watch a file that is uploaded or removed; anything else passes."""
         session, _, file = _address(scope)
         browser = file and browser_of(HTTPConnection(scope).cookies)
-        if not browser or scope["method"] not in {"PUT", "DELETE"}:
-            await self._app(scope, receive, send)
-            return
-        if scope["method"] == "DELETE":
+        if browser and scope["method"] == "DELETE":
             self._ledger.end(session, (file,))
+        if not browser or scope["method"] != "PUT":
             await self._app(scope, receive, send)
             return
-        self._ledger.start(browser, session, file)
+        nbytes = _length(scope)
+        if self._ledger.start(browser, session, file, nbytes or 0, most_nbytes=self._most_nbytes):
+            small = nbytes is not None and nbytes <= SMALL_NBYTES  # stays in memory: one on the disk keeps a lock
+            await self._take(scope, receive, send, session, file, small=small)
+        else:
+            await PlainTextResponse(TOO_MUCH, status_code=413)(scope, receive, send)
+
+    async def _take(self, scope: Scope, receive: Receive, send: Send, session: str, file: str, *, small: bool) -> None:
         begun = partial(self._ledger.carry, session, file)
         body = Body(scope, receive, begin=self._begin, most_nbytes=self._most_nbytes, begun=begun)
-        length = Headers(scope=scope).get("content-length", "")
-        small = length.isdecimal() and int(length) <= SMALL_NBYTES  # stays in memory: a file on the disk keeps a lock
 
         async def send_watched(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -217,6 +269,12 @@ class Uploads:
             await self._app(scope, receive if small else body.replaced, send_watched)
         except ClientDisconnect:  # nobody is left to answer
             self._ledger.cut(session, file)
+
+
+def _length(scope: Scope) -> int | None:
+    """Bytes of a request's body, as announced."""
+    length = Headers(scope=scope).get("content-length", "")
+    return int(length) if length.isdecimal() else None
 
 
 def _address(scope: Scope) -> tuple[str, str, str]:

@@ -19,15 +19,18 @@ from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect
 from starlette.types import Message
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
+from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 from streamlit.web.server.starlette.starlette_app_utils import generate_xsrf_token_string
 from streamlit.web.server.starlette.starlette_routes import create_upload_routes
 
-from inspector.serving.bodies import FRAME_NBYTES, PIECE, STANDS_IN, Body
-from inspector.serving.storing.arriving import ARRIVING, Arriving, Received
+from inspector.errors import CheckpointError
+from inspector.serving.bodies import FRAME_NBYTES, PIECE, STANDS_IN, Body, ReceivedUpload
+from inspector.serving.storing.arriving import ARRIVING, FIRST_NBYTES, Arriving, Received
 from inspector.serving.storing.registry import move_upload, new_upload, read_names
-from inspector.serving.uploads import SMALL_NBYTES, PendingUploads, Uploads
+from inspector.serving.uploads import LEFT_SECONDS, SMALL_NBYTES, PendingUploads, Uploads, let_go_of_left
 from inspector.settings import Settings
 from inspector.store.hashing import identify
+from inspector.store.keeping.quota import used_nbytes
 from tests.conftest import silent
 from tests.models.loops import run
 
@@ -156,6 +159,27 @@ def test_what_is_announced_takes_no_room_until_it_comes(settings):
     assert begun == []
 
 
+def test_room_is_made_as_a_file_comes_and_nothing_goes_for_what_does_not(settings, tmp_path):
+    results = settings.home / "maps" / ("a" * 64)
+    results.mkdir(parents=True)
+    kept = results / "x.arrays"
+    kept.write_bytes(b"x" * 3 * FIRST_NBYTES)
+    small = replace(settings, store_nbytes=6 * FIRST_NBYTES)
+    file = Arriving(5 * FIRST_NBYTES, small)  # as announced: there would be room without the result
+    assert used_nbytes(small) == 4 * FIRST_NBYTES
+    file.write(b"x" * FIRST_NBYTES)
+    assert kept.exists()
+    file.write(b"x" * FIRST_NBYTES)
+    assert not kept.exists()
+    file.write(b"x" * 3 * FIRST_NBYTES)
+    received = file.close()
+    assert (received.trouble, received.nbytes) == (None, 5 * FIRST_NBYTES)
+    kept.write_bytes(b"x")
+    refused = Arriving(7 * FIRST_NBYTES, small).close()  # more than the store may ever hold
+    assert isinstance(refused.trouble, CheckpointError)
+    assert kept.exists()
+
+
 def test_an_upload_that_stops_coming_is_ended(settings):
     async def receive() -> dict:
         await asyncio.sleep(600)
@@ -211,6 +235,25 @@ def test_a_file_goes_when_nothing_refers_to_it(server):
     server.received.clear()
     gc.collect()
     assert server.arriving() == []
+
+
+def test_what_a_page_left_goes_although_nobody_else_comes(settings):
+    pages, now, closed = {"ours"}, [0.0], []
+    server = Server(settings)
+    server.ledger = PendingUploads(pages.__contains__, lambda: now[0])
+    server.put(form(b"x"))
+    (received,) = server.received
+    record = UploadedFileRec("b", "x", "a/b", ReceivedUpload.of(received))
+    server.manager.add_file("ours", record)
+    del received, record
+    server.received.clear()
+    runtime = SimpleNamespace(uploaded_file_mgr=server.manager, close_session=closed.append)
+    for now[0], gone in ((0.0, False), (10.0, False), (10.0 + LEFT_SECONDS, True)):
+        let_go_of_left(runtime, server.ledger)  # pyright: ignore[reportArgumentType]
+        pages.clear()
+        gc.collect()
+        assert (server.arriving() == []) is gone
+    assert closed == ["ours"]
 
 
 def test_a_transfer_that_is_cut_leaves_nothing(server):

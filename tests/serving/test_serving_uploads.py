@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
 from starlette.requests import ClientDisconnect
 from streamlit.web.server.starlette.starlette_app_utils import generate_xsrf_token_string
 
-from inspector.serving.uploads import LIFE_SECONDS, MOST, Left, PendingUploads, Uploads, browser_of
+from inspector.serving.bodies import FRAME_NBYTES
+from inspector.serving.uploads import LEFT_SECONDS, MOST, Left, PendingUploads, Uploads, browser_of
 from tests.models.loops import run
 
 NOTHING = Left(interrupted=False, waiting=())
@@ -90,8 +92,17 @@ def test_what_waits_is_handed_over_once_unless_it_was_opened(server):
 
 def test_it_is_forgotten_after_a_while_and_bounded(server):
     server.ledger.start("ours", "old", "a")
+    server.ledger.hold("theirs", "other", ["waiting"])
+    assert server.ledger.sweep(["without a file"]) == []
     server.pages.remove("old")
-    server.now = LIFE_SECONDS + 1
+    server.now = LEFT_SECONDS
+    assert server.ledger.sweep(["without a file"]) == ["without a file"]  # it had no page before
+    server.pages.add("old")  # the same page is connected again
+    assert server.ledger.sweep() == []
+    server.pages.remove("old")
+    assert server.ledger.sweep() == []
+    server.now += LEFT_SECONDS
+    assert server.ledger.sweep() == ["old"]
     assert server.ledger.claim("ours") == NOTHING
     server.ledger.start("ours", "other", "first")
     for number in range(MOST):
@@ -99,6 +110,17 @@ def test_it_is_forgotten_after_a_while_and_bounded(server):
     server.pages.clear()
     assert server.ledger.claim("ours") == NOTHING
     assert server.ledger.claim("theirs") == INTERRUPTED
+
+
+def test_a_session_sends_no_more_than_one_upload_may_have_before_it_opens_it(server):
+    may_come = partial(server.ledger.start, "ours", most_nbytes=1_000_000)
+    assert may_come("old", "a", 600_000)
+    assert not may_come("old", "b", 400_001 + FRAME_NBYTES)
+    assert may_come("old", "b", 400_000)
+    assert may_come("old", "a", 600_000)  # the same again
+    assert may_come("other", "c", 1_000_000)
+    server.ledger.end("old", ["a"])
+    assert may_come("old", "d", 600_000)
 
 
 def nothing_comes(nbytes: int):

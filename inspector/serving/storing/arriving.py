@@ -19,7 +19,7 @@ from typing import BinaryIO
 from inspector.errors import CheckpointError
 from inspector.progress import time_left
 from inspector.serving.storing import registry
-from inspector.serving.storing.room import reserve_upload
+from inspector.serving.storing.room import check_room, grow_upload, reserve_upload
 from inspector.settings import Settings
 from inspector.store.files import create_file
 from inspector.store.hashing import MAX_HEADER, PIECE, remember
@@ -28,6 +28,7 @@ from inspector.store.origins.sources import choose_members
 from inspector.text import bytes_text
 
 ARRIVING = "content"  # the file, in its folder
+FIRST_NBYTES = 4_000_000  # room for the beginning of a file; more is made as it comes
 STEADY = 1.0  # seconds, from which the speed of a file can be told
 LENGTH = 8  # bytes at the beginning of a safetensors file, which tell how long its header is
 
@@ -74,13 +75,15 @@ class Arriving:
         self._began = time.monotonic()
         self._settings = settings
         self._nbytes = 0
+        self._most_nbytes, self._room = nbytes, min(nbytes, FIRST_NBYTES)
         self._upload = ""
         self._path: Path | None = None
         self._trouble: CheckpointError | OSError | None = None
         self._digest = hashlib.sha256()
         self._file: BinaryIO | None = None
         try:
-            self._upload, folder = reserve_upload(nbytes, settings)
+            check_room(nbytes, settings)
+            self._upload, folder = reserve_upload(min(nbytes, FIRST_NBYTES), settings)
             self._path = folder / ARRIVING
             self._file = create_file(self._path)
         except (CheckpointError, OSError) as error:
@@ -108,12 +111,15 @@ class Arriving:
     def write(self, data: bytes | bytearray) -> None:
         """Add to the file; after a failure, count only."""
         self._nbytes += len(data)
-        if self._file:
+        if self._file and self._path:
             try:
+                if self._nbytes > self._room:  # room is made for what comes, not for what is announced
+                    self._room = min(2 * self._nbytes, max(self._most_nbytes, self._nbytes))
+                    grow_upload(self._path.parent, self._room, self._settings)
                 self._file.write(data)
                 self._file.flush()  # `outline` reads it elsewhere
                 self._digest.update(data)
-            except OSError as error:
+            except (CheckpointError, OSError) as error:
                 self._give_up(error)
 
     def close(self) -> Received:

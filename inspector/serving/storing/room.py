@@ -61,14 +61,54 @@ def make_room(nbytes: int, settings: Settings) -> None:
         _make_room(nbytes, settings)
 
 
-def _make_room(nbytes: int, settings: Settings) -> None:
-    missing = used_nbytes(settings) + nbytes - settings.store_nbytes
-    missing = evict(missing, _uploads(settings, is_marked))
-    missing = evict(missing, results(settings))
-    if settings.store_evict == "uploads":
-        missing = evict(missing, _uploads(settings, lambda entry, settings: True))
+def check_room(nbytes: int, settings: Settings) -> None:
+    """See that there is room for an upload, or that it can be made; nothing is removed yet.
+
+    Raises:
+        CheckpointError: If the store is full; the text says what to delete.
+    """
+    missing = _missing(nbytes, settings)
+    if missing > 0:
+        missing -= sum(candidate.nbytes for group in _candidates(settings) for candidate in group)
     if missing > 0:
         raise CheckpointError(_refusal(missing, nbytes, settings))
+
+
+def grow_upload(folder: Path, nbytes: int, settings: Settings) -> None:
+    """Make room for more of an upload that has begun.
+
+    Args:
+        folder: From `reserve_upload`.
+        nbytes: That it will have.
+        settings: Of the store.
+
+    Raises:
+        CheckpointError: If the store is full; the text says what to delete.
+    """
+    with turn(settings.home):
+        _make_room(nbytes - nbytes_of(folder), settings)
+        with create_file(folder / RESERVED) as file:
+            file.truncate(nbytes)
+
+
+def _make_room(nbytes: int, settings: Settings) -> None:
+    missing = _missing(nbytes, settings)
+    for candidates in _candidates(settings):
+        missing = evict(missing, candidates)
+    if missing > 0:
+        raise CheckpointError(_refusal(missing, nbytes, settings))
+
+
+def _missing(nbytes: int, settings: Settings) -> int:
+    return used_nbytes(settings) + nbytes - settings.store_nbytes
+
+
+def _candidates(settings: Settings) -> Iterator[Iterator[Removable]]:
+    """What may go, the first group first."""
+    yield _uploads(settings, is_marked)
+    yield results(settings)
+    if settings.store_evict == "uploads":
+        yield _uploads(settings, lambda entry, settings: not is_marked(entry, settings))
 
 
 def _uploads(settings: Settings, may_go: Callable[[Path, Settings], bool]) -> Iterator[Removable]:
