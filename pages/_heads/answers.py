@@ -28,7 +28,7 @@ from inspector.results.checkpoint import Opened
 from inspector.text import literal, percent_text, plural
 from pages._ui import parts, session, table_files
 
-FEW, HEIGHT = 10, 350  # bars that are drawn in this many pixels
+FEW, HEIGHT = 10, 315  # bars that are drawn in this many pixels
 COLORS = ("blue", "green", "orange", "violet", "red", "yellow", "primary")
 
 

@@ -19,7 +19,7 @@ from pages._ui import parts, session, table_files
 
 DRAWN = 6  # masks with bars of their own
 BARS = 30
-FEW, HEIGHT = 10, 350  # bars that are drawn in this many pixels
+FEW, HEIGHT = 10, 315  # bars that are drawn in this many pixels
 JOINT_COLUMNS = {
     name: st.column_config.NumberColumn(label, format=form, help=words.JOINT[name])
     for name, label, form in (

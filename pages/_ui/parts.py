@@ -20,7 +20,7 @@ from pages._ui.words import command
 
 # Plotly's own buttons: nothing that sends data away. The images are in the chart's menu.
 CHART = {"displaylogo": False, "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"]}
-SCREENFUL = 490  # pixels that a page's picture may take
+SCREENFUL = 485  # pixels that a page's picture may take
 SQUEEZED = 720  # pixels: up to here a figure is drawn in a screenful
 TAB = "tab"  # which one is open, in the address
 VERDICTS = {

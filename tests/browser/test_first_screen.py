@@ -15,6 +15,7 @@ from tests.browser.looking import expect_calm, expect_page, follow
 HEIGHT = 800
 HEADING, LONGEST = 64, 1_800  # pixels
 WHOLE = 0.9  # of the picture
+WIDE, FOLD = 1280, 720  # pixels: on a screen so wide, a picture ends here
 PLOT, PLACE, MAP = ".js-plotly-plot", ".st-key-picture", ".stage canvas"
 CARDS = ".st-key-questions [data-testid=stHorizontalBlock]"  # the first of them
 # page -> its picture, and inputs without which it has none
@@ -40,7 +41,7 @@ MEASURE = """picture => {
   const heading = document.querySelector(".st-key-heading").getBoundingClientRect();
   const seen = picture.getBoundingClientRect();
   const inside = Math.min(seen.bottom, innerHeight) - Math.max(seen.top, 0);
-  return [heading.bottom, main.scrollHeight, seen.height, inside / seen.height];
+  return [heading.bottom, main.scrollHeight, seen.height, inside / seen.height, seen.bottom];
 }"""
 # A box is as high as its font, not as its letters: lines may share a little of it.
 CLASHES = """() => [...document.querySelectorAll(".js-plotly-plot")].flatMap(chart => {
@@ -70,10 +71,12 @@ LOOKS = [
 def places(page: Page, picture: str) -> Iterator[str]:
     """What is wrong with where the picture lies."""
     expect(page.locator(picture).first).to_be_visible()
-    heading, length, height, share = page.locator(picture).first.evaluate(MEASURE)
+    heading, length, height, share, bottom = page.locator(picture).first.evaluate(MEASURE)
     assert height > 100
-    if heading > HEADING or length > LONGEST or share < WHOLE:
-        yield f"heading to {heading:.0f}, page of {length:.0f}, {100 * share:.0f} % of {height:.0f} px are seen"
+    low = picture != PLACE and page.evaluate("innerWidth") >= WIDE and bottom > FOLD
+    if heading > HEADING or length > LONGEST or share < WHOLE or low:
+        seen = f"{100 * share:.0f} % of {height:.0f} px are seen, which end at {bottom:.0f}"
+        yield f"heading to {heading:.0f}, page of {length:.0f}, {seen}"
 
 
 def barriers(page: Page) -> Iterator[str]:
