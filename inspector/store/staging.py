@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from inspector.store.readers.sets import put_together, read_header, refuse_sizes
 from inspector.store.sizes import size_warnings
 from inspector.store.stored import write_entry
 from inspector.store.tokenizer_files import stage_tokenizer
+from inspector.store.wrappers import describe_wrappers, unwrapped
 
 NO_CONFIG = "There is no config.json: the tensors can be listed, but no model can be built from them."
 NO_TOKENIZER = "There is no tokenizer in this checkpoint: tokens are shown by their ids."
@@ -221,6 +222,11 @@ def _read(source: Source, progress: Progress) -> _Contents:
         configs = {} if said is None else {ADAPTER_CONFIG: said}
         return _Contents(weights, found.tensors, aliases, None, {}, (adapter,), adapter, configs, found.findings)
     warnings += (each.detail for each in found.findings if each.problem != TOTAL)  # which no loader reads
+    own = unwrapped(found.tensors.names, config)
+    if own:
+        warnings.append(describe_wrappers(own))
+        found = replace(found, tensors=found.tensors.renamed(own))
+        aliases = {own[name]: own[first] for name, first in aliases.items()}
     if config is not None:
         refuse_sizes(config, weights, found, source.files)
         warnings += size_warnings(config, found.tensors)

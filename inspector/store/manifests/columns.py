@@ -123,6 +123,11 @@ class Tensors(Sequence[TensorInfo]):
             begins += part.begins
         return cls(kinds, names, places, begins, shared)
 
+    def renamed(self, names: Mapping[str, str]) -> Tensors:
+        """The same tensors under other names, all of which are given; what shares a storage goes on doing so."""
+        renamed = [names[name] for name in self.names]
+        return Tensors(self.kinds, renamed, self.places, self.begins, self.shared)
+
     def __len__(self) -> int:
         """How many there are."""
         return len(self.names)

@@ -1,4 +1,4 @@
-"""Read what a PyTorch file holds (.bin, .pt, .pth), in the zip format and the one before it."""
+"""Read what a PyTorch file holds (.bin, .pt, .pth, .ckpt), in the zip format and the one before it."""
 
 from __future__ import annotations
 
