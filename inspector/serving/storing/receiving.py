@@ -56,6 +56,9 @@ class _Asked:
     owner: str  # empty: everybody
 
 
+EVERYBODYS = _Asked(None, "")
+
+
 def _asked(folder: Path) -> _Asked:
     return _Asked(read_told(folder), sender_of(folder.name))
 
@@ -105,7 +108,7 @@ def receive(
             if source.packed:
                 end()
             if source.owned:
-                asked = next(map(_asked, origin.held(reach.settings)))
+                asked = next(map(_asked, origin.held(reach.settings)), EVERYBODYS)  # an archive on the disk is nobody's
                 staged = own / UPLOADS / told.fingerprint
                 manifest = _received_uploads(staged, source, asked, settings=reach.settings, progress=progress)
             else:
