@@ -56,7 +56,7 @@ def verify_merge(checkpoint: Checkpoint, request: VerifyMergeRequest, *, progres
     with single_threaded():
         judged = list(merge.judge(progress))
     dropped = tuple(each.name for each in judged if each.verdict == "dropped")
-    verdict, procedure, coefficient = conclude(judged, dropped)
+    verdict, procedure, coefficient = conclude(judged, dropped, parts.unreadable)
     return MergeProof(
         name=checkpoint.name,
         adapter_name=adapter.name,

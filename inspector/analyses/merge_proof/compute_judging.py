@@ -98,8 +98,16 @@ def _scaled(weight: Weight, found: Evidence, near: float, *, scale: float, rank:
     return "other base", words.UNEXPLAINED
 
 
-def conclude(judged: Sequence[Judged], dropped: Iterable[str]) -> tuple[str, str | None, float | None]:
-    """The verdict for the checkpoint, the procedure that replays all of it, and the coefficient of the whole."""
+def conclude(
+    judged: Sequence[Judged], dropped: Iterable[str], unreadable: Sequence[str]
+) -> tuple[str, str | None, float | None]:
+    """The verdict for the checkpoint, the procedure that replays all of it, and the coefficient of the whole.
+
+    Args:
+        judged: Every tensor.
+        dropped: Those of the base that the merged model lacks.
+        unreadable: Tensors of the adapter whose effect is not known: nothing is proven then.
+    """
     targets = [each for each in judged if each.targeted and each.verdict != NOTHING]
     verdicts = {each.verdict for each in targets}
     square = sum(each.square for each in targets)
@@ -110,6 +118,8 @@ def conclude(judged: Sequence[Judged], dropped: Iterable[str]) -> tuple[str, str
     strangers = any(each.verdict == "changed" for each in judged)
     if verdict in PROVEN and (strangers or list(dropped)):
         verdict = "other base" if strangers else "partly merged"
+    if verdict in PROVEN and unreadable:
+        verdict = "not checkable"
     return verdict, procedure if verdict == "merged" else None, coefficient
 
 

@@ -223,6 +223,17 @@ def without(adapter: Path, *endings: str, **changed: torch.Tensor) -> None:
     save_file(state | changed, path, metadata={"format": "pt"})
 
 
+def test_an_adapter_with_a_part_that_is_not_replayed_proves_nothing(proof, tmp_path):
+    base, adapter, model = make(tmp_path, KINDS["LoRA"](), torch.float32)
+    merge(model, adapter).save_pretrained(tmp_path / "merged")
+    assert proof(base, adapter, tmp_path / "merged").verdict == "merged"
+    part = "base_model.model.model.embed_tokens.token_adapter.trainable_tokens_delta"
+    without(adapter, **{part: torch.ones(2, 8)})
+    found = proof(base, adapter, tmp_path / "merged")
+    assert (found.verdict, found.procedure) == ("not checkable", None)
+    assert any("cannot be replayed" in each for each in found.warnings)
+
+
 BAD: dict[str, tuple[Callable[[Path], Any], str]] = {
     "unknown type": (lambda adapter: change(adapter, peft_type="NEWTUNE"), "type NEWTUNE"),
     "no alpha": (
