@@ -19,6 +19,8 @@ def test_classes_from_the_family_tree_to_the_output(page: Page, server: Server) 
     expect(page.get_by_text("× BertLayer, all alike")).to_be_visible()
     expect(page.get_by_role("row", name="Class BertPooler")).to_be_visible()
     page.get_by_role("tab", name="Output", exact=True).click()
+    expect(page.get_by_text("It returns BertForPreTrainingOutput")).to_be_visible()
+    expect_calm(page)  # the closed tab's name leaves the address last
     fill(page, "Text", "a dog.", key="Control+Enter")
     expect(page.get_by_text("for 5 tokens")).to_be_visible()
     expect_calm(page)
