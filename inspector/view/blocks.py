@@ -44,6 +44,7 @@ class Code:
     """Text of fixed width."""
 
     text: str
+    language: str = ""  # that it is written in
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from inspector.analyses.compare import words
 from inspector.analyses.compare.result import STATUSES, Comparison
 from inspector.names import find_rows
 from inspector.text import bytes_text, literal, shape_text
-from pages._ui import finding, parts, table_files
+from pages._ui import finding, parts, table_files, tables
 
 STATUS = {
     "changed": "orange",
@@ -60,7 +60,7 @@ def draw_tensors(result: Comparison) -> None:
         name=f"{result.name}-{result.other_name}-tensors",
         alt="Every tensor of both with its status and distance",
         height=280,
-        precise=True,
+        columns=tables.PRECISE,
     )
 
 
@@ -85,7 +85,9 @@ def draw_tokens(result: Comparison) -> None:
     )
     st.markdown(literal(matched))
     if len(result.tokens_moved):
-        parts.table(result.tokens_moved, precise=True, height=360, alt="Tokens whose embedding moved furthest")
+        parts.table(
+            result.tokens_moved, columns=tables.PRECISE, height=360, alt="Tokens whose embedding moved furthest"
+        )
         table_files.offer(result.tokens, name=f"{result.name}-{result.other_name}-tokens", label="Every matched row")
 
 

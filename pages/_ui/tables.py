@@ -11,6 +11,7 @@ import streamlit as st
 
 from inspector.names import NAME, fold_rows, is_pattern
 from inspector.text import plural
+from inspector.view.cells import column_label
 from pages._ui.words import shown
 
 ROWS = 300  # that are sent at once
@@ -36,7 +37,7 @@ COLUMNS = {
     "log_probability": st.column_config.NumberColumn("log probability", format="%.3f"),
     "logit": st.column_config.NumberColumn("logit", format="%.3f"),
 }
-PRECISE = {
+PRECISE = {  # small changes with digits enough
     "cosine": st.column_config.NumberColumn("cosine", format="%.8g"),
     "distance": st.column_config.NumberColumn("distance", format="%.4g"),
     "max_abs": st.column_config.NumberColumn("largest difference", format="%.4g"),
@@ -51,7 +52,6 @@ def table(
     height: int | None = None,
     find: str = "",
     by: str = NAME,
-    precise: bool = False,
     columns: Mapping[str, Any] | None = None,
     order: Sequence[str] | None = None,
 ) -> None:
@@ -64,7 +64,6 @@ def table(
         find: Key of the field that chose the rows by name: a long list of names is shown by pattern,
             and a click on a line puts its pattern there.
         by: The column of these names.
-        precise: Small changes have digits enough.
         columns: How some of its columns are shown, where COLUMNS does not say it.
         order: Columns that are seen at first, in this order; None: all.
     """
@@ -80,13 +79,11 @@ def table(
             "only in their numbers share a line. Click a line to open it. The downloads list every name."
         )
     rows, patterns = _page(rows, patterns, key=NO_WORD.sub("_", alt.lower()).strip("_"))
-    known = COLUMNS | (PRECISE if precise else {}) | dict(columns or {})
+    known = COLUMNS | dict(columns or {})
     look = {
         "alt": alt,
         "height": height or "auto",
-        "column_config": {
-            name: known.get(str(name)) or st.column_config.Column(_head(str(name))) for name in rows.columns
-        },
+        "column_config": {name: known.get(str(name)) or _column(str(name)) for name in rows.columns},
         "column_order": order,
         "hide_index": True,
         "lazy": False,
@@ -118,7 +115,7 @@ def _page(rows: pd.DataFrame, patterns: Sequence[str], *, key: str) -> tuple[pd.
     _forget(f"{key}_page", range(1, pages + 1))
     _forget(f"{key}_by", options)
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        by = st.selectbox("Sort by", options, format_func=_head, key=f"{key}_by", bind="query-params")
+        by = st.selectbox("Sort by", options, format_func=column_label, key=f"{key}_by", bind="query-params")
         page = st.number_input(
             f"Page of {pages:,}", 1, pages, key=f"{key}_page", bind="query-params", help=f"{ROWS} rows per page"
         )
@@ -156,5 +153,7 @@ def _draw(rows: pd.DataFrame, patterns: Sequence[str], *, find: str, look: dict[
     st.dataframe(shown(rows), key=key, on_select=open_line, selection_mode="single-cell", **look)
 
 
-def _head(name: str) -> str:
-    return name.replace("_", " ")
+def _column(name: str) -> Any:
+    if name.endswith("_nbytes"):
+        return st.column_config.NumberColumn(column_label(name), format="bytes")
+    return st.column_config.Column(column_label(name))

@@ -34,3 +34,10 @@ def button(app: AppTest, label: str) -> Button:
     """The one button with a label."""
     (found,) = (each for each in app.button if each.label == label)
     return found
+
+
+def facts(app: AppTest) -> dict[str, str]:
+    """Property -> value, of the tables of properties."""
+    rows = (re.findall(r"^\| (.+?) \| \*\*(.*?)\*\* \|$", each.value, re.MULTILINE) for each in app.markdown)
+    plain = re.compile(r"\\([!-/:-@\[-`{-~])")
+    return {plain.sub(r"\1", name): plain.sub(r"\1", value) for found in rows for name, value in found}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 
 import pytest
@@ -11,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 from transformers import BertForPreTraining, BertTokenizer
 
 from inspector.demo import DEMOS
-from tests.app.looking import metrics, said
+from tests.app.looking import facts, said
 
 Open = Callable[..., AppTest]
 BERT = DEMOS["demo-bert"].folder
@@ -41,14 +42,15 @@ def test_the_next_sentence_is_the_models_own_and_the_file_lacks_other_heads(open
     app = open_app("heads", text=TEXT, pair=PAIR)
     assert not app.exception
     chance = float(outputs(TEXT, PAIR).seq_relationship_logits[0].softmax(0)[0])
-    shown = metrics(app)
-    assert shown["Class"] == "BertForNextSentencePrediction"
-    assert float(shown["It follows"].rstrip(" %")) == pytest.approx(100 * chance, abs=0.051)
-    absent = next(each.value.replace("\\", "") for each in app.caption if "Not in this file" in each.value)
-    assert "Causal LM, Sequence classification" in absent
+    assert facts(app)["Class"] == "BertForNextSentencePrediction"
+    shown = re.search(r"the probability is ([\d.]+) % that it does", said(app))
+    assert shown
+    assert float(shown[1]) == pytest.approx(100 * chance, abs=0.051)
+    assert f"'--text={TEXT}' '--pair={PAIR}' --head=next_sentence" in app.code[-1].value
+    app = open_app("heads", text=TEXT, pair=PAIR, tab="Output")
+    assert "Not in this file, so not run: Causal LM, Sequence classification" in said(app)
     (fields,) = (each.value for each in app.dataframe if "axes" in each.value)
     assert ("logits", "1 × 2", "batch × 2") in fields[["field", "shape", "axes"]].itertuples(index=False, name=None)
-    assert f"heads demo-bert '--text={TEXT}' '--pair={PAIR}' --head=next_sentence" in (app.code[-1].value)
 
 
 def test_the_labels_table_and_losses_are_those_of_the_objective(open_app: Open, outputs) -> None:
@@ -57,7 +59,7 @@ def test_the_labels_table_and_losses_are_those_of_the_objective(open_app: Open, 
     labels = torch.tensor([rows["label"].tolist()])
     changed = torch.tensor([rows["after_id"].tolist()])
     output = outputs(TEXT, PAIR, input_ids=changed, labels=labels, next_sentence_label=torch.tensor([1]))
-    assert float(metrics(app)["Loss"]) == pytest.approx(output.loss.item(), abs=1e-3)
+    assert float(facts(app)["Together"].split()[0]) == pytest.approx(output.loss.item(), abs=1e-3)
     assert "label 1" in said(app)
     chosen = int((labels != -100).sum())
     assert f"{chosen} of {len(rows)} tokens chosen" in said(app)
@@ -67,7 +69,7 @@ def test_the_labels_table_and_losses_are_those_of_the_objective(open_app: Open, 
 def test_the_masked_lm_head_points_to_its_page(open_app: Open) -> None:
     app = open_app("heads", head="masked_lm", text="the [MASK] of england.")
     assert not app.exception
-    assert metrics(app)["Class"] == "BertForMaskedLM"
+    assert facts(app)["Class"] == "BertForMaskedLM"
     assert any("What does the model predict" in link.proto.label for link in app.get("page_link"))
 
 
@@ -78,7 +80,7 @@ def test_the_continuation_stands_step_by_step(open_app: Open) -> None:
     assert app.code[0].value.startswith("family Rosaceae is a genus")
     bars = json.loads(app.get("plotly_chart")[0].proto.spec)["data"][0]
     assert len(bars["hovertext"]) == 4
-    assert [each.label for each in app.tabs] == ["Output", "Tokenization"]
+    assert [each.label for each in app.tabs] == ["Answers", "Input", "Output", "Tokenization"]
 
 
 def test_the_batch_is_padded_to_the_longest(open_app: Open) -> None:
@@ -98,8 +100,8 @@ def test_an_empty_second_sentence_is_one_sentence_and_the_rest_stays(open_app: O
     assert [each.value for each in app.error] == [
         "There is no second text\\: this head reads a sentence\\, and a second one that may follow it\\."
     ]
-    assert "Masked-LM loss" in metrics(app)
-    assert "Next-sentence loss" not in metrics(app)
+    assert "Masked LM" in facts(app)
+    assert "Next sentence" not in facts(app)
 
 
 def test_too_long_a_text_is_one_sentence_for_each_that_would_run_it(open_app: Open) -> None:

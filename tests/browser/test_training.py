@@ -7,7 +7,7 @@ import re
 from playwright.sync_api import Page, expect
 
 from inspector.serving.trial import Server
-from tests.browser.looking import expect_calm, expect_page, fill, follow, metric
+from tests.browser.looking import expect_calm, expect_page, fill, follow
 
 
 def test_numbers_their_link_and_their_file(page: Page, server: Server) -> None:
@@ -18,7 +18,7 @@ def test_numbers_their_link_and_their_file(page: Page, server: Server) -> None:
 
 
 def numbers_redraw_the_schedules_and_stand_in_the_link(page: Page) -> None:
-    expect(metric(page, "Not decayed")).to_have_text("6,912")
+    expect(page.get_by_role("row", name=re.compile("Not decayed 6,912 parameters in"))).to_be_visible()
     lines = page.locator(".js-plotly-plot .scatterlayer .trace")
     expect(lines).to_have_count(6)
     expect(page.get_by_text("warm-up: 100 updates")).to_be_visible()

@@ -43,7 +43,7 @@ ALLOWED = {
     "__main__": {"cli"},
     "__init__": {"api", "errors"},  # for type checkers alone
     "serving": GROUND | {"store", "sandbox", "batch", "cli", "view"},
-    "pages": GROUND | {"store", "sandbox", "plotting", "report", "batch", "serving"},
+    "pages": GROUND | {"store", "sandbox", "plotting", "report", "batch", "serving", "view"},
     "app": GROUND | {"store", "sandbox", "pages", "serving"},
 }
 # The furniture of a room, by file name, and what of the house each piece may import.

@@ -117,5 +117,5 @@ def test_a_view_makes_no_question_of_its_own(room: str) -> None:
 def test_an_answer_without_a_figure_is_not_a_question_without_one() -> None:
     bert, gpt2 = ci.open("demo-bert"), ci.open("demo-gpt2")
     with pytest.raises(NotInCheckpointError, match="This answer of heads has no figure"):
-        bert.heads("a b.", pair="c d.").figure()
+        bert.heads("a [MASK].", head="masked_lm").figure()
     assert "demo-gpt2" in layout(gpt2.heads("the river").figure())["title"]["text"]

@@ -8,6 +8,8 @@ from typing import Any
 import pandas as pd
 
 from inspector.analyses.heads import words
+from inspector.analyses.heads.figures import span_heatmap
+from inspector.analyses.heads.frames import loss_frame
 from inspector.analyses.heads.request import HeadsRequest
 from inspector.analyses.heads.result import (
     AnswerSpan,
@@ -22,54 +24,82 @@ from inspector.analyses.heads.result import (
 )
 from inspector.plotting.predictions import topk_bars
 from inspector.report.content import Context, Section
+from inspector.text import percent_text
 from inspector.view.blocks import Bars, Block, Code, Facts, Figure, Sentence, Table, share_bars
-from inspector.view.view import Headline, Picture, Tab, View
+from inspector.view.view import Headline, Picture, Tab, View, Why
+
+BARS = 30  # that a figure draws
 
 
 def view(answer: HeadAnswer, request: HeadsRequest, *, name: str) -> View:
     """The answer, the texts, and the fields of the output."""
-    said = _SAID[type(answer.result)]
+    said, more = _SAID[type(answer.result)], list(_answers(answer.result))
     return View(
         Headline(words.headline(answer)),
         picture=_picture(answer.result, name),
-        beside=(Facts(_asked(answer, request)), *said(answer.result, request)),
+        beside=(Facts(_head(answer)), *said(answer.result, request)),
         more="--json prints the scores before the softmax and the fields of the output.",
-        tabs=(Tab("Answers", lambda: _answers(answer.result)), Tab("Output", lambda: _output(answer))),
+        tabs=(
+            *([Tab("Answers", lambda: more)] if more else []),
+            Tab("Input", lambda: _input(answer, request)),
+            Tab("Output", lambda: _output(answer)),
+        ),
+        why=(Why(words.WHY_CHOICES, words.choices(answer)),) if isinstance(answer.result, Choices) else (),
     )
 
 
-def _asked(answer: HeadAnswer, request: HeadsRequest) -> dict[str, str]:
-    return {
-        "Head": answer.head.replace("_", " "),
-        "Class": answer.architecture,
-        "Text": request.text,
-        **({"Second text": request.pair} if request.pair else {}),
-    }
+def _head(answer: HeadAnswer) -> dict[str, str]:
+    name, what = words.HEADS[answer.head]
+    return {"Head": name, "Answers": what, "Class": answer.architecture}
+
+
+def _input(answer: HeadAnswer, request: HeadsRequest) -> Iterator[Block]:
+    yield Facts({"Text": request.text, **({"Second text": request.pair} if request.pair else {})})
+    yield Sentence("The model read these tokens:")
+    yield Code("\n".join(" ".join(tokens) for tokens in answer.tokens))
 
 
 def _picture(result: Any, name: str) -> Picture | None:
     if isinstance(result, NextTokens):
         return _bars("next", result.next, f"Next token, by {name}", "Most likely next tokens, as bars")
-    if isinstance(result, Labels) and result.kind != "regression":
+    if isinstance(result, NextSentence) or (isinstance(result, Labels) and result.kind != "regression"):
         columns = {"label": "token", "label_id": "token_id", "score": "probability"}
-        return _bars("labels", result.labels.rename(columns=columns), f"Labels of {name}", "Labels as bars")
-    return Picture(text=text) if (text := _text(result)) else None
-
-
-def _text(result: Any) -> Bars | None:
-    """Bars on a terminal for what has no figure."""
-    if isinstance(result, NextSentence):
-        return share_bars(("it follows", "it does not"), (result.is_next, result.not_next))
+        return _bars("labels", result.table.rename(columns=columns), f"Labels of {name}", "Labels as bars")
     if isinstance(result, Choices):
-        return share_bars(result.choices["text"].tolist(), result.choices["probability"].tolist())
+        columns = {"text": "token", "choice": "token_id"}
+        return _bars("choices", result.choices.rename(columns=columns), f"Endings by {name}", "Endings as bars")
     if isinstance(result, AnswerSpan):
-        return share_bars(result.spans["answer"].tolist(), result.spans["score"].tolist())
+        return Picture(_spans(result, name), _text(result))
     return None
+
+
+def _spans(result: AnswerSpan, name: str) -> Figure:
+    tokens, shown = result.positions["token"].tolist(), list(result.shown)
+    whole = len(shown) == sum(result.positions["legal"].tolist())
+    return Figure(
+        "spans",
+        lambda theme: span_heatmap(
+            result.grid,
+            positions=shown,
+            tokens=[tokens[place] for place in shown],
+            best=(result.start, result.end),
+            title=f"Scores of all spans, by {name}",
+            subtitle="" if whole else f"{len(shown)} positions around the best span",
+            theme=theme,
+        ),
+        "Score of every valid span: starts run downward, ends to the right; the best is outlined",
+    )
+
+
+def _text(result: AnswerSpan) -> Bars:
+    """The best spans as bars, for a terminal."""
+    return share_bars(result.spans["answer"].tolist(), result.spans["score"].tolist())
 
 
 def _bars(kind: str, frame: pd.DataFrame, title: str, alt: str) -> Picture:
     text = share_bars(frame["token"].tolist(), frame["probability"].tolist())
-    return Picture(Figure(kind, lambda theme: topk_bars(frame, title=title, theme=theme), alt), text)
+    drawn = frame.sort_values("probability", ascending=False, kind="stable").head(BARS)
+    return Picture(Figure(kind, lambda theme: topk_bars(drawn, title=title, theme=theme), alt), text)
 
 
 def _answers(result: Any) -> Iterator[Block]:
@@ -78,9 +108,14 @@ def _answers(result: Any) -> Iterator[Block]:
         yield Table("next", "Most likely next tokens", result.next)
     elif isinstance(result, Labels) and result.kind != "regression":
         yield Table("labels", "Labels with their scores", result.labels)
+    elif isinstance(result, TokenLabels):
+        yield Table("token-labels", "Label of every token", result.tokens)
+    elif isinstance(result, AnswerSpan):
+        yield Table("positions", "Start and end scores of every position", result.positions)
 
 
 def _output(answer: HeadAnswer) -> Iterator[Block]:
+    yield Facts(words.ran(answer))
     yield Table("output", f"Fields of {answer.output_class}", words.fields(answer))
     if absent := words.absent(answer.heads):
         yield Sentence(absent)
@@ -100,14 +135,17 @@ def _token_labels(result: TokenLabels, _: HeadsRequest) -> Iterator[Block]:
     if not result.spans.empty:
         yield Table("spans", "Spans", result.spans)
     yield Sentence(words.SPANS)
-    yield Table("token-labels", "Label of every token", result.tokens)
 
 
 def _span(result: AnswerSpan, request: HeadsRequest) -> Iterator[Block]:
     yield Sentence(words.span(result, request.longest_answer))
-    if result.loss is not None:
-        yield Sentence(words.loss(result.loss))
+    if result.no_answer is not None:
+        yield Facts({"No answer": percent_text(result.no_answer)})
+        yield Sentence(words.NO_ANSWER)
     yield Table("spans", "The best spans", result.spans)
+    if result.loss is not None:
+        yield Table("loss", "Loss for the right answer", loss_frame(result.loss))
+        yield Sentence(words.loss(result.loss))
 
 
 def _choices(result: Choices, _: HeadsRequest) -> Iterator[Block]:
@@ -117,8 +155,9 @@ def _choices(result: Choices, _: HeadsRequest) -> Iterator[Block]:
 def _next_tokens(result: NextTokens, request: HeadsRequest) -> Iterator[Block]:
     yield Sentence(words.continued(result))
     yield Code(request.text + result.continuation)
-    yield Table("continuation", "The continuation, step by step", result.steps)
-    yield Sentence(words.STEPS)
+    if len(result.steps):
+        yield Table("continuation", "The continuation, step by step", result.steps)
+        yield Sentence(words.STEPS)
 
 
 def _filled(result: FilledTokens, _: HeadsRequest) -> Iterator[Block]:

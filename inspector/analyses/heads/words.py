@@ -73,7 +73,10 @@ STEPS = (
 )
 SPANS_NAMED = 5
 NO_SPAN = "No span: every token has the label O."
-NO_ANSWER = "The same product at the first special token, which means “no answer” (SQuAD 2.0)."
+WHY_CHOICES = "How are endings scored?"
+NO_ANSWER = (
+    "The score of no answer is the same product at the first special token, which means “no answer” (SQuAD 2.0)."
+)
 INSTEAD_OF = (
     "config.json names {named}, but the file lacks that head's weights. The {shown} is shown instead, because the "
     "file has it."
@@ -173,11 +176,6 @@ def scores(result: NextSentence) -> str:
     )
 
 
-def follows(result: NextSentence) -> str:
-    """Whether the second text follows the first."""
-    return f"{_verdict(result)} {scores(result)}"
-
-
 def best_choice(result: Choices) -> str:
     """The ending that fits best."""
     best = result.choices.iloc[result.best]
@@ -207,6 +205,15 @@ def loss(found: AnswerLoss) -> str:
         f"The model's loss, the mean of both: {mean}. Positions past the input are clamped to its length, and a label "
         "of exactly that length is ignored."
     )
+
+
+def ran(answer: HeadAnswer) -> dict[str, str]:
+    """What ran, and where."""
+    return {
+        "Tokens": " + ".join(str(len(tokens)) for tokens in answer.tokens),
+        "Forward pass": f"{answer.milliseconds:.1f} ms, with the model already loaded",
+        "Ran on": f"{answer.device}, {answer.dtype}",
+    }
 
 
 def choices(answer: HeadAnswer) -> str:

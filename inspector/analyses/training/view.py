@@ -8,8 +8,9 @@ import pandas as pd
 
 from inspector.analyses.training import words
 from inspector.analyses.training.figures import schedule_lines
+from inspector.analyses.training.frames import after_frame
 from inspector.analyses.training.request import TrainingRequest
-from inspector.analyses.training.result import TrainingPlan
+from inspector.analyses.training.result import DecayExample, TrainingPlan
 from inspector.report.content import Section
 from inspector.view.blocks import Block, Bullets, Code, Facts, Figure, Grid, Sentence, Table
 from inspector.view.view import Headline, Picture, Tab, View, Why
@@ -28,18 +29,23 @@ def view(plan: TrainingPlan, request: TrainingRequest, *, name: str) -> View:
             _grid(plan),
         ),
         beside=(
-            Facts(words.memory_in_short(plan)),
+            Facts(words.counts(plan) | words.memory_in_short(plan)),
             Table("reasons", "Reasons for decay or no decay", plan.reasons),
             *_shared(plan),
         ),
         tabs=(
-            Tab("Memory", lambda: _memory(plan)),
             Tab("Learning rates", lambda: _rates(plan, request)),
             Tab("Groups", lambda: [Table("parameters", "Every parameter with its group", plan.parameters)]),
-            Tab("Python", lambda: [Sentence("The same groups in Python:"), Code(plan.snippet)]),
+            *([Tab("Decay", lambda: _decay(plan, example))] if (example := plan.example) else []),
+            Tab("Memory", lambda: _memory(plan)),
+            Tab("Python", lambda: [Sentence("The same groups in Python:"), Code(plan.snippet, "python")]),
         ),
         more="--json prints every update's rate and the Python code of the groups.",
-        why=(Why(words.WHY_DECOUPLED, " ".join(words.DECOUPLED)),),
+        why=(
+            Why(words.WHY_DECOUPLED, " ".join(words.DECOUPLED)),
+            Why(words.WHY_RULE, " ".join(words.RULE)),
+            Why(words.WHY_WARM_UP, words.WARM_UP),
+        ),
     )
 
 
@@ -59,6 +65,11 @@ def _grid(plan: TrainingPlan) -> Grid:
 def _shared(plan: TrainingPlan) -> Iterator[Block]:
     if shared := words.shared(plan):
         yield Bullets(shared)
+
+
+def _decay(plan: TrainingPlan, example: DecayExample) -> Iterator[Block]:
+    yield Sentence(words.example(plan, example))
+    yield Table("after-decay", "Norm of the embedding matrix after decay alone, by schedule", after_frame(example))
 
 
 def _memory(plan: TrainingPlan) -> Iterator[Block]:

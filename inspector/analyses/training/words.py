@@ -8,13 +8,15 @@ from inspector.analyses.training.request import TrainingRequest
 from inspector.analyses.training.result import DecayExample, TrainingPlan
 from inspector.text import bytes_text, percent_text, plural, shape_text
 
+WHY_WARM_UP = "Why does the learning rate warm up?"
 WARM_UP = (
-    "Why warm up? Adam divides each update by a running estimate of the gradient's size. After the first few batches "
+    "Adam divides each update by a running estimate of the gradient's size. After the first few batches "
     "that estimate is based on very little data, so single updates can be far too large; a small rate keeps them "
     "harmless until the estimate is good. With a warm-up, the very first update has rate 0, because transformers "
     "counts from 0. The last update is not yet at the end of its curve: linear and cosine would reach 0 one update "
     "later."
 )
+WHY_RULE = "Why are biases and norms left out, and what does the Trainer do?"
 RULE = (
     "Weight decay pulls numbers toward 0. For a weight matrix that is a mild preference for simple functions. A bias "
     "or the scale of a norm sets a level or a size: these are few, can hardly overfit, and a scale pulled toward 0 "
@@ -136,6 +138,16 @@ def example(plan: TrainingPlan, shown: DecayExample) -> str:
         f"{shown.first:.10g} to {shown.first_after:.10g}. Without gradients, {plural(plan.steps, 'update')} would "
         "leave the following norms:"
     )
+
+
+def counts(plan: TrainingPlan) -> dict[str, str]:
+    """What decays and what does not."""
+    named = {"Decayed": plan.groups[0], "Not decayed": plan.groups[1], "Frozen": plan.frozen}
+    return {
+        label: f"{group.parameters:,} parameters in {plural(len(group.names), 'tensor')}"
+        for label, group in named.items()
+        if group.names or label != "Frozen"
+    }
 
 
 def memory_in_short(plan: TrainingPlan) -> dict[str, str]:

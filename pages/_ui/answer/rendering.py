@@ -1,0 +1,217 @@
+"""A view on a page: its blocks as the page draws them, or what the page puts in the place of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+from pandas.api.types import is_object_dtype, is_string_dtype
+
+from inspector.names import find_rows
+from inspector.request import Request
+from inspector.text import literal
+from inspector.view.blocks import Block, Bullets, Code, Facts, Figure, Table
+from inspector.view.view import Headline, View, view_of
+from pages._ui import finding, parts, session, table_files
+from pages._ui.words import listed
+
+WHY = "Why"  # the tab of questions and answers
+LONG, HEIGHT = 10, 360  # rows of a table that are drawn in this many pixels
+SOUGHT = 25  # names that nobody needs to search
+VERDICTS = {
+    None: (st.markdown, ""),
+    "ok": (st.success, ":material/check_circle:"),
+    "note": (st.info, ":material/info:"),
+    "warning": (st.warning, ":material/warning:"),
+    "problem": (st.error, ":material/error:"),
+}
+
+Draw = Callable[[], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class PageView:
+    """A view on a page."""
+
+    view: View
+    name: str  # of the checkpoint: files of tables begin with it
+    # Name of a figure or table, or its class for all others -> what draws it on this page
+    instead: Mapping[str | type[Block], Callable[[Any], Any]] = field(default_factory=dict)
+    columns: Mapping[str, Any] = field(default_factory=dict)  # of its tables, where they differ from other pages'
+
+    @classmethod
+    def of(cls, result: Any, request: Request, *, name: str, **look: Any) -> PageView:
+        """Arrange an answer, as its room says.
+
+        Args:
+            result: The answer.
+            request: What was asked.
+            name: Of the checkpoint.
+            look: Further fields.
+        """
+        view = view_of(result, request, name=name)
+        if view is None:
+            raise AssertionError(f"{request.verb} has no view.")
+        return cls(view, name, **look)
+
+    def show(self, tabs: Mapping[str, Draw] | None = None, *, opened_by: Mapping[str, str] | None = None) -> None:
+        """Draw all of it: the answer, and the tabs below."""
+        self.answer()
+        self.below(tabs, opened_by=opened_by)
+
+    def answer(self, beside: Draw | None = None) -> None:
+        """Draw what is seen at once; without a picture, what is beside one takes its place.
+
+        Args:
+            beside: What only this page has there, above the rest.
+        """
+        self.headline()
+        if self.view.picture is None or self.view.picture.figure is None:
+            with st.container(key="picture"):
+                self.beside(beside)
+            return
+        picture, side = parts.main_row()
+        with picture:
+            self.picture()
+        with side:
+            self.beside(beside)
+
+    def flat(self) -> None:
+        """Draw all of it, one below the other: for a tab of a page."""
+        self.headline()
+        self.picture()
+        self.beside()
+        for tab in self.view.tabs:
+            self.blocks(tab.blocks)
+        if self.view.why:
+            with st.expander(WHY):
+                self.why()
+
+    def headline(self) -> None:
+        """Draw the answer in a sentence."""
+        draw_headline(self.view.headline)
+
+    def picture(self) -> Any:
+        """Draw the picture, no higher than a screen; gives what its replacement on this page gives."""
+        figure = self.view.picture.figure if self.view.picture else None
+        if figure is None:
+            return None
+        if figure.name in self.instead:
+            return self.instead[figure.name](figure)
+        drawn = figure.draw(session.theme())
+        with st.container(height=parts.frame_height(drawn), border=False):
+            parts.chart(drawn, alt=figure.alt, key=figure.name)
+        return None
+
+    def beside(self, first: Draw | None = None) -> None:
+        """Draw what belongs to the picture."""
+        if first:
+            first()
+        for block in self.view.beside:
+            self.block(block)
+
+    def below(self, more: Mapping[str, Draw] | None = None, *, opened_by: Mapping[str, str] | None = None) -> None:
+        """Offer the tabs; of those that are closed nothing is made.
+
+        Args:
+            more: Tabs that only a page has; one with the name of a tab of the view takes its place.
+            opened_by: As for `parts.in_tabs`.
+        """
+        drawn: dict[str, Draw] = {tab.name: lambda tab=tab: self.blocks(tab.blocks) for tab in self.view.tabs}
+        drawn |= more or {}
+        if self.view.why:
+            drawn[WHY] = self.why
+        draw_tabs(drawn, opened_by=opened_by)
+
+    def why(self) -> None:
+        """Answer what readers ask."""
+        for each in self.view.why:
+            st.markdown(f"**{literal(each.question)}**\n\n{literal(each.answer)}")
+
+    def blocks(self, blocks: Iterable[Any]) -> None:
+        """Draw blocks, one below the other; where there are none, say so."""
+        drawn = False
+        for block in blocks:
+            drawn = True
+            self.block(block)
+        if not drawn:
+            st.info("There is nothing to list here.", icon=":material/info:")
+
+    def block(self, block: Block) -> None:
+        """Draw a block, or what this page has in its place."""
+        replacement = self.instead.get(getattr(block, "name", ""), self.instead.get(type(block)))
+        if replacement:
+            replacement(block)
+        elif isinstance(block, Table):
+            self.table(block)
+        elif isinstance(block, Figure):
+            parts.chart(block.draw(session.theme()), alt=block.alt, key=block.name)
+        elif isinstance(block, Facts):
+            parts.facts(dict(block.pairs))
+        elif isinstance(block, Code):
+            st.code(block.text, language=block.language or None, wrap_lines=True)
+        else:
+            st.markdown(listed(block.items) if isinstance(block, Bullets) else literal(block.text))
+
+    def table(self, table: Table) -> None:
+        """Draw a table, and offer it as files."""
+        if table.by in table.frame.columns and len(table.frame) > SOUGHT:
+            _find(table, file=f"{self.name}-{table.name}", columns=self.columns)
+            return
+        st.markdown(f"**{literal(table.title)}**")
+        height = HEIGHT if len(table.frame) > LONG else None
+        parts.table(table.frame, alt=table.title, height=height, by=table.by, columns=self.columns)
+        table_files.offer(table.frame, name=f"{self.name}-{table.name}")
+
+
+def draw_headline(headline: Headline) -> None:
+    """Draw an answer in a sentence: a judged one with a sign."""
+    show, icon = VERDICTS[headline.verdict]
+    if icon:
+        show(literal(headline.text), icon=icon)
+    else:
+        show(f"**{literal(headline.text)}**")
+
+
+def draw_tabs(tabs: Mapping[str, Draw], *, opened_by: Mapping[str, str] | None = None) -> None:
+    """Draw the tab that is open."""
+    if not tabs:
+        return
+    for place, draw in zip(parts.in_tabs(*tabs, opened_by=opened_by), tabs.values(), strict=True):
+        if place.open:
+            with place:
+                draw()
+
+
+@st.fragment
+def _find(table: Table, *, file: str, columns: Mapping[str, Any]) -> None:
+    """List names that can be searched."""
+    text = finding.field(f"Find in: {table.title}", placeholder="part of a name, or a pattern such as layers.*.bias")
+    finding.listed(
+        find_in(table.frame, text, by=table.by),
+        "row",
+        of=f"{len(table.frame):,} rows.",
+        name=file,
+        alt=table.title,
+        by=table.by,
+        columns=columns,
+    )
+
+
+def find_in(frame: pd.DataFrame, text: str, *, by: str) -> pd.DataFrame:
+    """Rows in whose texts a text is found; one that is the whole text of some means those alone.
+
+    Args:
+        frame: A column of texts, and others.
+        text: Also a pattern of names.
+        by: The column of names.
+    """
+    kinds = frame.drop(columns=by)
+    others = [str(name) for name, kind in kinds.items() if is_object_dtype(kind) or is_string_dtype(kind)]
+    texts = pd.DataFrame(frame[[by, *others]]).map(lambda value: value if isinstance(value, str) else "")
+    whole = texts.eq(text).any(axis=1) if text else pd.Series(data=False, index=frame.index)
+    kept = texts[whole] if whole.to_numpy().any() else find_rows(texts, text, [by, *others])
+    return pd.DataFrame(frame.loc[kept.index])
