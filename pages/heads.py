@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from inspector.analyses.heads.result import HeadAnswer, TokenLabels
 from inspector.analyses.overview.request import OverviewRequest
 from inspector.analyses.overview.result import Overview
@@ -31,6 +29,10 @@ def draw_spans(table: Table) -> None:
     page.table(table)
 
 
+def draw_link(_: None) -> None:
+    parts.page_link("masked_lm")
+
+
 tabs = {"Tokenization": lambda: asked.extend(sections.tokenization(checkpoint, request))}
 if overview.heads["masked_lm"] == "present":
     tabs["Pre-training objective"] = lambda: asked.extend(sections.pretraining(checkpoint, overview, request))
@@ -41,8 +43,7 @@ else:
     parts.warnings(answer.warnings)
     labeled = isinstance(answer.result, TokenLabels)
     page = PageView.of(answer, request, name=checkpoint.name, instead={"spans": draw_spans} if labeled else {})
-    link = partial(parts.page_link, "masked_lm") if answer.head == "masked_lm" else None
-    page.answer(link)
+    page.answer(draw_link if answer.head == "masked_lm" else None)
     page.below(tabs, opened_by=opened_by)
 if asked:
     parts.elsewhere(checkpoint, *asked)

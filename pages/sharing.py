@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import streamlit as st
 
-from inspector.analyses.sharing.figures import figure
-from inspector.analyses.sharing.figures_parameters import parameter_icicle
-from inspector.analyses.sharing.frames import reused_modules
 from inspector.analyses.sharing.result import Sharing
-from inspector.analyses.sharing.words import REUSED
 from inspector.catalog import request_of
+from inspector.view.blocks import Bullets, Figure
 from pages._sharing import parts as sharing_parts
 from pages._sharing import what_if
 from pages._ui import parts, session
+from pages._ui.answer.rendering import PageView
 
 checkpoint = session.opened()
 parts.heading("sharing", checkpoint)
@@ -20,47 +20,21 @@ request = request_of("sharing")()
 sharing: Sharing = session.run(request)
 parts.warnings(sharing.warnings)
 
-sharing_parts.draw_answer(sharing)
-graph_place, side = parts.main_row()
-graph = figure(sharing, name=checkpoint.name, theme=session.theme())
-with graph_place, st.container(key="sharing_graph", height=parts.frame_height(graph)):
-    picked = parts.clickable(
-        graph,
-        key="graph",
-        alt="Graph of parameter names and the tensors that they share; the groups beside it list the same",
-    )
-with side:
-    sharing_parts.count(sharing)
-    if picked:
-        with st.container(border=True):
-            st.header("Properties", anchor=False)
-            sharing_parts.draw_row(sharing, picked[0])
-    else:
-        st.caption(":material/ads_click: Click a row or a tensor in the graph for details.")
-    if not sharing.groups:
-        st.info("Checkpoints with tied input and output embeddings, such as demo-bert, show a group here.")
-    sharing_parts.draw_groups(sharing)
-    if sharing.reused_modules:
-        st.markdown(f"**{REUSED}**")
-        parts.table(reused_modules(sharing), alt="Reused modules")
 
-why, change, modules, names = parts.in_tabs(
-    "Why", "What if", "Parameters by module", "Names", opened_by={"change": "What if", "find": "Names"}
-)
-if why.open:
-    with why:
-        sharing_parts.draw_why(sharing)
-if change.open:
-    with change:
-        what_if.draw(checkpoint, sharing)
-if modules.open:
-    with modules:
-        parts.chart(
-            parameter_icicle(sharing.tensors, sharing.groups, name=checkpoint.name, theme=session.theme()),
-            alt="Modules as boxes; a box's width is its share of the parameters",
-        )
-        st.caption(":material/ads_click: Click a module to look inside, or its parent to go back.")
-if names.open:
-    with names:
-        sharing_parts.draw_names(sharing, checkpoint)
+def draw_graph(figure: Figure) -> int | None:
+    """Draw the graph; gives the row that was clicked."""
+    graph = figure.draw(session.theme())
+    with st.container(key="sharing_graph", height=parts.frame_height(graph)):
+        picked = parts.clickable(graph, key=figure.name, alt=figure.alt)
+    return picked[0] if picked else None
+
+
+def draw_groups(groups: Bullets) -> None:
+    """Draw each group as a card."""
+    sharing_parts.draw_groups(sharing)
+
+
+page = PageView.of(sharing, request, name=checkpoint.name, instead={"graph": draw_graph, Bullets: draw_groups})
+page.answer(partial(sharing_parts.draw_selected, sharing))
+page.below({"What if": partial(what_if.draw, checkpoint, sharing)}, opened_by={"change": "What if", "find": "Names"})
 parts.elsewhere(checkpoint, request)

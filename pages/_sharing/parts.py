@@ -1,4 +1,4 @@
-"""What the sharing page shows: the answer in a sentence, each group in config, file, memory."""
+"""What only the sharing page shows: the row that was clicked, and each group in config, file, memory."""
 
 from __future__ import annotations
 
@@ -10,68 +10,15 @@ import streamlit as st
 from inspector.analyses.sharing import words
 from inspector.analyses.sharing.figures_layout import groups_of_rows
 from inspector.analyses.sharing.figures_words import file_place, group_letter
-from inspector.analyses.sharing.frames import group_table
 from inspector.analyses.sharing.result import SharedGroup, Sharing
-from inspector.names import find_rows
-from inspector.results.checkpoint import Opened
 from inspector.text import bytes_text, literal, percent_text, plural, shape_text, some
-from pages._ui import finding, parts
+from pages._ui import parts
 
 CARDS = 12  # groups shown at length; the table holds all of them
 NAMES = 200  # of a row, written out
 YES, NO, MANY = ":material/check_circle:", ":material/cancel:", ":material/content_copy:"
-LOOK = {
-    "": "link_off",
-    "tied": "link",
-    "equal copies": "content_copy",
-    "diverged": "link_off",
-    "not compared": "hourglass_empty",
-}
 TRUTHS = ("Declared", "In the file", "In memory")
 IN_FILE = {"one copy": YES, "one storage": YES, "equal copies": MANY, "not compared": MANY}
-
-
-def draw_answer(sharing: Sharing) -> None:
-    """Answer first, in a sentence, what most people come for."""
-    verdict = words.main_group(sharing).verdict if sharing.groups else ""
-    text = literal(words.answer(sharing))
-    if verdict in LOOK:
-        (st.success if verdict == "tied" else st.info)(text, icon=f":material/{LOOK[verdict]}:")
-    else:
-        st.warning(text, icon=":material/warning:")
-
-
-def count(sharing: Sharing) -> None:
-    """Count parameters by name and in memory."""
-    saved = sharing.listed_nbytes - sharing.unique_nbytes
-    with st.container(key="sharing_counts", horizontal=True):
-        parts.count(
-            "Parameters by name",
-            sharing.listed_parameters,
-            explanation="Counts every name, including several names of one tensor.",
-        )
-        parts.count("Unique parameters", sharing.unique_parameters, explanation="Counts every number in memory once.")
-        st.metric(
-            "Saved by sharing",
-            percent_text(saved / sharing.listed_nbytes) if saved else "nothing",
-            help=f"{bytes_text(saved)}: {bytes_text(sharing.listed_nbytes)} if every name had its own tensor, "
-            f"{bytes_text(sharing.unique_nbytes)} as it is.",
-        )
-        st.metric(
-            "Shared groups",
-            sum(group.in_memory for group in sharing.groups),
-            help=f"Groups of names that share one block of memory, out of {len(sharing.groups)} that do, are declared "
-            "to, or could.",
-        )
-
-
-def draw_why(sharing: Sharing) -> None:
-    """Answer what people ask about such a result."""
-    explained = list(words.explain(sharing))
-    if not explained:
-        st.info("Nothing is shared, so there is nothing to explain.", icon=":material/info:")
-    for question, answer in explained:
-        st.markdown(f"**{literal(question)}**\n\n{literal(answer)}")
 
 
 def properties(sharing: Sharing, row: int) -> dict[str, str]:
@@ -104,8 +51,19 @@ def tensors_of_row(sharing: Sharing, row: int) -> pd.DataFrame:
     return pd.DataFrame(sharing.tensors[sharing.tensors["row"] == row])
 
 
-def draw_row(sharing: Sharing, row: int) -> None:
-    """Show a row's properties and its names."""
+def draw_selected(sharing: Sharing, row: int | None) -> None:
+    """Show the properties and names of the row that was clicked."""
+    if not sharing.groups:
+        st.info("Checkpoints with tied input and output embeddings, such as demo-bert, show a group here.")
+    if row is None:
+        st.caption(":material/ads_click: Click a row or a tensor in the graph for details.")
+        return
+    with st.container(border=True):
+        st.header("Properties", anchor=False)
+        _draw_row(sharing, row)
+
+
+def _draw_row(sharing: Sharing, row: int) -> None:
     names = tensors_of_row(sharing, row)["name"].tolist()
     parts.facts(properties(sharing, row))
     if len(names) > 1:
@@ -120,20 +78,6 @@ def _list_names(names: Sequence[str]) -> None:
         st.caption(f"The first {NAMES} of {len(names):,}; the tab Names lists all of them.")
 
 
-@st.fragment
-def draw_names(sharing: Sharing, checkpoint: Opened) -> None:
-    """List every name, and offer all of them as files."""
-    find = finding.field("Find names by name, shape, dtype or file", placeholder="such as layer.0 or bias")
-    every = sharing.tensors.drop(columns="row")
-    finding.listed(
-        find_rows(every, find, ("name", "dtype", "shape", "file")),
-        "name",
-        of=f"{plural(len(every), 'name')}.",
-        name=f"{checkpoint.name}-sharing",
-        alt="Every parameter name with its group",
-    )
-
-
 def draw_groups(sharing: Sharing) -> None:
     """Show each group of names as declared, in the file and in memory; alike ones once."""
     families = _families(sharing)
@@ -141,8 +85,7 @@ def draw_groups(sharing: Sharing) -> None:
         _draw_group(sharing, alike)
     shown = sum(map(len, families[:CARDS]))
     if shown < len(sharing.groups):
-        with st.expander(f"All {plural(len(sharing.groups), 'group')} in a table"):
-            parts.table(group_table(sharing), alt="Groups of names with their verdicts and sizes", height=300)
+        st.caption(f"The tab Names lists all {plural(len(sharing.groups), 'group')}.")
 
 
 def _draw_group(sharing: Sharing, alike: Sequence[int]) -> None:

@@ -62,6 +62,7 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
             "lm_head.weight and wte.weight are two names of one tensor, and a parameter is listed once.",
             "sharing",
             GPT2,
+            {"tab": "Why"},
         ),
         Question(
             "What breaks when I clone, resize or save a tied model?",

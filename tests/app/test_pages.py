@@ -148,8 +148,7 @@ def test_overview_finds_tensors_as_they_are_typed(open_app: Open) -> None:
 
 
 def test_sharing_explains_the_tie_with_its_own_numbers(open_app: Open) -> None:
-    app = open_app("sharing", checkpoint="demo-gpt2")
-    assert metrics(app)["Shared groups"] == "1"
+    app = open_app("sharing", checkpoint="demo-gpt2", tab="Why")
     assert "lm_head.weight not among" in said(app)
     rows, columns = load_file(DEMOS["demo-gpt2"].folder / "model.safetensors")["transformer.wte.weight"].shape
     assert f"{rows:,} × {columns:,}" in said(app)

@@ -50,7 +50,7 @@ def test_an_empty_text_trains_nothing(open_app: Open) -> None:
 
 
 def test_why_is_answered_with_the_checkpoints_own_numbers(open_app: Open) -> None:
-    app = open_app("sharing", checkpoint="demo-gpt2")
+    app = open_app("sharing", checkpoint="demo-gpt2", tab="Why")
     rows, columns = GPT2["transformer.wte.weight"].shape
     assert f"({rows:,}, {columns:,}) = (vocab, d_model)" in said(app)
     assert "It has transformer.wte.weight but not lm_head.weight" in said(app)

@@ -52,7 +52,7 @@ def test_page_and_png_follow_the_color_scheme_and_an_svg_has_its_title(
     assert (np.abs(written - wanted).max(axis=2) > 128).any()  # the title is written there
     for title in TITLES:
         if title == TITLES[1]:
-            page.get_by_role("tab", name="Parameters by module").click()
+            page.get_by_role("tab", name="Where the parameters are").click()
         download = save_figure(page, "SVG", title)
         assert re.fullmatch(rf"{title.replace(' ', '-')}-[0-9a-f]{{8}}\.svg", download.suggested_filename)
         root = ElementTree.fromstring(Path(download.path()).read_text("utf-8"))

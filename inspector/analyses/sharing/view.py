@@ -15,7 +15,7 @@ from inspector.report.content import Section
 from inspector.request import Request
 from inspector.text import bytes_text, shape_text
 from inspector.view.blocks import Block, Bullets, Figure, Joins, Sentence, Table
-from inspector.view.view import Headline, Picture, Tab, View, Why
+from inspector.view.view import Headline, Picture, Tab, Verdict, View, Why
 
 MOST = 8  # groups of names that are drawn as text
 BROKEN = ("diverged", "declared only", "alias only")  # verdicts on names that were meant to be one tensor
@@ -23,9 +23,8 @@ BROKEN = ("diverged", "declared only", "alias only")  # verdicts on names that w
 
 def view(sharing: Sharing, request: Request, *, name: str) -> View:
     """The graph, each group with its reason, and where the parameters are."""
-    broken = any(group.verdict in BROKEN and (group.declared or group.aliases) for group in sharing.groups)
     return View(
-        Headline(words.answer(sharing), "warning" if broken else "ok"),
+        Headline(words.answer(sharing), _verdict(sharing)),
         picture=Picture(
             Figure(
                 "graph",
@@ -42,6 +41,12 @@ def view(sharing: Sharing, request: Request, *, name: str) -> View:
         ),
         why=tuple(Why(*pair) for pair in words.explain(sharing)),
     )
+
+
+def _verdict(sharing: Sharing) -> Verdict:
+    if any(group.verdict in BROKEN and (group.declared or group.aliases) for group in sharing.groups):
+        return "warning"
+    return "ok" if sharing.groups and words.main_group(sharing).verdict == "tied" else "note"
 
 
 def _joins(sharing: Sharing) -> Joins | None:

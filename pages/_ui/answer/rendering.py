@@ -62,22 +62,23 @@ class PageView:
         self.answer()
         self.below(tabs, opened_by=opened_by)
 
-    def answer(self, beside: Draw | None = None) -> None:
+    def answer(self, selected: Callable[[Any], None] | None = None) -> None:
         """Draw what is seen at once; without a picture, what is beside one takes its place.
 
         Args:
-            beside: What only this page has there, above the rest.
+            selected: Draws, above the rest that is beside the picture, what belongs to what its replacement on this
+                page gave, such as a mark that was clicked; None is given where nothing was.
         """
         self.headline()
         if self.view.picture is None or self.view.picture.figure is None:
             with st.container(key="picture"):
-                self.beside(beside)
+                self.beside(selected)
             return
         picture, side = parts.main_row()
         with picture:
-            self.picture()
+            given = self.picture()
         with side:
-            self.beside(beside)
+            self.beside(selected, given)
 
     def flat(self) -> None:
         """Draw all of it, one below the other: for a tab of a page."""
@@ -106,10 +107,10 @@ class PageView:
             parts.chart(drawn, alt=figure.alt, key=figure.name)
         return None
 
-    def beside(self, first: Draw | None = None) -> None:
-        """Draw what belongs to the picture."""
-        if first:
-            first()
+    def beside(self, selected: Callable[[Any], None] | None = None, given: Any = None) -> None:
+        """Draw what belongs to the picture; the arguments are those of `answer`."""
+        if selected:
+            selected(given)
         for block in self.view.beside:
             self.block(block)
 
