@@ -42,7 +42,7 @@ if answer is None:
 else:
     parts.warnings(answer.warnings)
     labeled = isinstance(answer.result, TokenLabels)
-    page = PageView.of(answer, request, name=checkpoint.name, instead={"spans": draw_spans} if labeled else {})
+    page = PageView.of(answer, request, name=checkpoint.name, instead={(Table, "spans"): draw_spans} if labeled else {})
     page.answer(draw_link if answer.head == "masked_lm" else None)
     page.below(tabs, opened_by=opened_by)
 if asked:

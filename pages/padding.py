@@ -8,11 +8,10 @@ from inspector.analyses.padding import words
 from inspector.analyses.padding.request import PaddingRequest
 from inspector.analyses.padding.result import Padding
 from inspector.text import literal
+from inspector.view.blocks import Table
 from pages._embeddings import map as embedding_map
-from pages._padding import averages as padding_averages
-from pages._padding import gradient as padding_gradient
-from pages._padding import vector as padding_vector
-from pages._ui import inputs, options, parts, session
+from pages._ui import inputs, options, parts, session, table_files
+from pages._ui.answer.rendering import PageView
 
 checkpoint = session.opened()
 parts.heading("padding", checkpoint)
@@ -25,33 +24,28 @@ with line:
     with inputs.folded_options():
         device, dtype = inputs.placement(below)
 request = options.make(PaddingRequest, text=text, device=device, dtype=dtype)
-result: Padding = session.run(request, meanwhile=padding_vector.draw_early)
-parts.warnings(result.warnings)
-st.markdown(f"**{literal(result.verdict)}**")
-row = result.row
-if row is None:
-    padding_vector.draw(result)
-    st.stop()
-bars_place, vector_place = parts.main_row()
-with bars_place:
-    padding_gradient.draw(checkpoint, result, row)
-with vector_place:
-    padding_vector.draw(result, name=f"{checkpoint.name}-padding-neighbors")
 
+
+def draw_early(known: Padding) -> None:
+    """Draw what the rows alone tell, while the model runs."""
+    if known.row is not None:
+        st.caption(literal(words.SO_FAR))
+        PageView.of(known, PaddingRequest(), name=checkpoint.name).beside()
+
+
+def draw_gradients(table: Table) -> None:
+    """List the gradients with digits enough: no rounding turns one into zero."""
+    shown = table.frame.rename(columns={"input_path": "through look-up", "output_path": "through softmax"})
+    for name in ("row_norm", "through look-up", "through softmax", "total"):
+        shown[name] = shown[name].map(words.number)
+    parts.table(shown.rename(columns={"total": "both"}), alt=table.title)
+    table_files.offer(table.frame, name=f"{checkpoint.name}-padding-gradient")
+
+
+result: Padding = session.run(request, meanwhile=draw_early)
+parts.warnings(result.warnings)
 history = embedding_map.padding_history(checkpoint)
-tabs = ("Why", "Experiments", *(["Growth"] if history is not None else []), "Averages")
-places = dict(zip(tabs, parts.in_tabs(*tabs), strict=True))
-for name, place in places.items():
-    if not place.open:
-        continue
-    with place:
-        match name:
-            case "Why":
-                padding_gradient.explain(row)
-            case "Experiments":
-                padding_gradient.list_experiments(checkpoint, result, row)
-            case "Growth" if history is not None:
-                parts.chart(history, alt="Norms of the padding row and of the median row, by training step")
-            case _:
-                padding_averages.draw(checkpoint, result)
+page = PageView.of(result, request, name=checkpoint.name, instead={(Table, "gradient"): draw_gradients})
+growth = "Norms of the padding row and of the median row, by training step"
+page.show({"Growth": lambda: parts.chart(history, alt=growth)} if history is not None else {})
 parts.elsewhere(checkpoint, request)

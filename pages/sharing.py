@@ -34,7 +34,9 @@ def draw_groups(groups: Bullets) -> None:
     sharing_parts.draw_groups(sharing)
 
 
-page = PageView.of(sharing, request, name=checkpoint.name, instead={"graph": draw_graph, Bullets: draw_groups})
+page = PageView.of(
+    sharing, request, name=checkpoint.name, instead={(Figure, "graph"): draw_graph, (Bullets, ""): draw_groups}
+)
 page.answer(partial(sharing_parts.draw_selected, sharing))
 page.below({"What if": partial(what_if.draw, checkpoint, sharing)}, opened_by={"change": "What if", "find": "Names"})
 parts.elsewhere(checkpoint, request)

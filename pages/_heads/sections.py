@@ -11,6 +11,7 @@ from inspector.analyses.pretraining.result import Pretraining
 from inspector.analyses.tokenization.request import TokenizeRequest
 from inspector.analyses.tokenization.result import Tokenization
 from inspector.results.checkpoint import Opened
+from inspector.view.blocks import Table
 from pages._heads import marks
 from pages._ui import options, parts, session
 from pages._ui.answer.rendering import PageView
@@ -42,7 +43,9 @@ def pretraining(checkpoint: Opened, overview: Overview, heads: HeadsRequest) -> 
     if result is None:
         return []
     parts.warnings(result.warnings)
-    PageView.of(result, request, name=checkpoint.name, instead={"chosen": lambda _: marks.chosen(result)}).flat()
+    PageView.of(
+        result, request, name=checkpoint.name, instead={(Table, "chosen"): lambda _: marks.chosen(result)}
+    ).flat()
     return [request]
 
 
@@ -56,5 +59,7 @@ def tokenization(checkpoint: Opened, heads: HeadsRequest) -> list[TokenizeReques
     if result is None:
         return []
     parts.warnings(result.warnings)
-    PageView.of(result, request, name=checkpoint.name, instead={"tokens": lambda _: marks.tokens(result)}).flat()
+    PageView.of(
+        result, request, name=checkpoint.name, instead={(Table, "tokens"): lambda _: marks.tokens(result)}
+    ).flat()
     return [request]

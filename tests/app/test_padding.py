@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from safetensors.numpy import load_file
 from streamlit.testing.v1 import AppTest
@@ -20,13 +21,19 @@ from inspector.demo import DEMOS
 from inspector.request import Request
 from pages._ui import session
 from tests.app.conftest import SECONDS
-from tests.app.looking import metrics, said
+from tests.app.looking import facts, said
 from tests.app.test_lens import UnderWay
 from tests.families import random_model, save_checkpoint
 
 Open = Callable[..., AppTest]
 BERT = load_file(DEMOS["demo-bert"].folder / "model.safetensors")
 GPT2 = load_file(DEMOS["demo-gpt2"].folder / "model.safetensors")
+
+
+def table(app: AppTest, column: str) -> pd.DataFrame:
+    """The table that has a column."""
+    (found,) = (each.value for each in app.dataframe if column in each.value.columns)
+    return found
 
 
 def figure_titles(app: AppTest) -> list[str]:
@@ -38,10 +45,9 @@ def test_the_demo_shows_vector_gradient_averages_and_history(open_app: Open) -> 
     app = open_app("padding", checkpoint="demo-bert", text="a dog.\na dog. a dog.")
     matrix = BERT["bert.embeddings.word_embeddings.weight"]
     norms = np.linalg.norm(matrix, axis=1)
-    shown = metrics(app)
-    assert shown["Norm"] == f"{norms[0]:.3f}"
-    assert shown["Median norm"] == f"{np.median(norms):.3f}"
-    assert shown["Percentile"] == f"{100 * (norms < norms[0]).mean():.1f}"
+    shown = facts(app)
+    assert shown["Norm"] == f"{norms[0]:.4f}, the median row {np.median(norms):.4f}"
+    assert shown["Shorter rows"] == f"{100 * (norms < norms[0]).mean():.1f} %"
     text = said(app)
     assert "it is tied to the output matrix" in text
     assert "the look-up path is blocked by padding_idx (gradient 0 on your text)" in text
@@ -53,11 +59,11 @@ def test_the_demo_shows_vector_gradient_averages_and_history(open_app: Open) -> 
 def test_each_tab_has_its_numbers(open_app: Open) -> None:
     asked = {"checkpoint": "demo-bert", "text": "a dog.\na dog. a dog."}
     assert len(figure_titles(open_app("padding", tab="Growth", **asked))) == 2
-    averaging = open_app("padding", tab="Averages", **asked).dataframe[2].value
+    averaging = table(open_app("padding", tab="Averages", **asked), "cosine")
     assert averaging["sentence"].tolist() == ["a dog.", "a dog. a dog."]
     assert averaging["padding"].tolist() == [3, 0]
     assert averaging["cosine"].iloc[0] < 1
-    experiments = open_app("padding", tab="Experiments", **asked).dataframe[2].value
+    experiments = table(open_app("padding", tab="Experiments", **asked), "through look-up")
     assert experiments["through look-up"].iloc[0] == "0"
     assert float(experiments["through softmax"].iloc[0]) > 0
 
@@ -65,7 +71,7 @@ def test_each_tab_has_its_numbers(open_app: Open) -> None:
 def test_gpt2_has_no_padding_and_shows_the_end_of_text_in_its_place(open_app: Open) -> None:
     app = open_app("padding", checkpoint="demo-gpt2")
     norm = float(np.linalg.norm(GPT2["transformer.wte.weight"][0]))
-    assert metrics(app)["Norm"] == f"{norm:.3f}"
+    assert facts(app)["Norm"].startswith(f"{norm:.4f}, ")
     text = said(app)
     assert "There is no padding vector" in text
     assert "<|endoftext|>, in place of padding" in text
@@ -85,7 +91,7 @@ def test_an_encoder_without_a_head_gives_averages_and_no_gradient(open_app: Open
     assert "bare has no language-model head" in text
     assert "its gradient cannot be measured" in text
     assert figure_titles(app) == []
-    averaging = app.dataframe[2].value
+    averaging = table(app, "difference")
     assert averaging["tokens"].tolist() == [3, 6]
     assert averaging["difference"].iloc[0] > 0 == averaging["difference"].iloc[1]
 
@@ -110,7 +116,7 @@ def test_the_row_is_there_while_the_model_runs(open_app: Open, monkeypatch: pyte
     app = open_app("padding", checkpoint="demo-bert", text="a dog.")
     assert not app.exception
     norms = np.linalg.norm(BERT["bert.embeddings.word_embeddings.weight"], axis=1)
-    assert metrics(app)["Norm"] == f"{norms[0]:.3f}"
+    assert facts(app)["Norm"].startswith(f"{norms[0]:.4f}, ")
     assert (words.SO_FAR in said(app)) is not answered
     assert bool(figure_titles(app)) is answered
-    assert len([each for each in app.metric if each.label == "Norm"]) == 1
+    assert said(app).count("| Norm |") == 1

@@ -9,7 +9,7 @@ from inspector.analyses.padding.figures import gradient_bars
 from inspector.analyses.padding.request import PaddingRequest
 from inspector.analyses.padding.result import Padding, PaddingRow
 from inspector.report.content import Context, Section
-from inspector.view.blocks import Bars, Block, Bullets, Facts, Figure, Sentence, Table
+from inspector.view.blocks import Bars, Block, Bullets, Code, Facts, Figure, Sentence, Table
 from inspector.view.view import Headline, Picture, Tab, View, Why
 
 
@@ -25,8 +25,8 @@ def view(result: Padding, request: PaddingRequest, *, name: str) -> View:
         tabs=()
         if row is None
         else (
-            Tab("Experiments", lambda: _experiments(row)),
-            Tab("Where it lies", lambda: _places(row)),
+            Tab("Experiments", lambda: _experiments(result, row)),
+            Tab("Where it lies", lambda: _places(result, row)),
             Tab("Averages", lambda: _averages(result)),
         ),
         why=() if row is None else (Why(words.WHY_NOT_ZERO, words.MECHANISM), Why(words.WHY_MASK, words.AVERAGES)),
@@ -67,18 +67,24 @@ def _beside(result: Padding, request: PaddingRequest, row: PaddingRow | None) ->
         yield Sentence(result.gradient_note)
 
 
-def _experiments(row: PaddingRow) -> Iterator[Block]:
+def _experiments(result: Padding, row: PaddingRow) -> Iterator[Block]:
     if row.gradient is not None:
         yield Bullets(words.explain_gradient(row, row.gradient))
     if row.gradient is not None and row.experiments is not None:
         yield Table("gradient", "Gradients in every experiment", row.experiments)
+        yield Sentence("The model read:")
+        yield Code("\n".join(result.masked_text))
+        yield Sentence(words.conditions(result, row.gradient))
 
 
-def _places(row: PaddingRow) -> Iterator[Block]:
+def _places(result: Padding, row: PaddingRow) -> Iterator[Block]:
     yield Table("places", "Distances", row.places)
     yield Sentence(words.neighbors(row))
     if len(row.nearest):
         yield Table("nearest", "Nearest rows by cosine", row.nearest)
+    if result.output_row:
+        yield Sentence(words.output_row(result.output_row))
+        yield Table("output-nearest", "Nearest rows in the output matrix", result.output_row.nearest)
 
 
 def _averages(result: Padding) -> Iterator[Block]:

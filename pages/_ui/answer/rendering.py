@@ -38,8 +38,8 @@ class PageView:
 
     view: View
     name: str  # of the checkpoint: files of tables begin with it
-    # Name of a figure or table, or its class for all others -> what draws it on this page
-    instead: Mapping[str | type[Block], Callable[[Any], Any]] = field(default_factory=dict)
+    # Class of a block, and its name ("" where it has none) -> what draws it on this page
+    instead: Mapping[tuple[type[Block], str], Callable[[Any], Any]] = field(default_factory=dict)
     columns: Mapping[str, Any] = field(default_factory=dict)  # of its tables, where they differ from other pages'
 
     @classmethod
@@ -100,8 +100,8 @@ class PageView:
         figure = self.view.picture.figure if self.view.picture else None
         if figure is None:
             return None
-        if figure.name in self.instead:
-            return self.instead[figure.name](figure)
+        if replacement := self._instead(figure):
+            return replacement(figure)
         drawn = figure.draw(session.theme())
         with st.container(height=parts.frame_height(drawn), border=False):
             parts.chart(drawn, alt=figure.alt, key=figure.name)
@@ -143,8 +143,7 @@ class PageView:
 
     def block(self, block: Block) -> None:
         """Draw a block, or what this page has in its place."""
-        replacement = self.instead.get(getattr(block, "name", ""), self.instead.get(type(block)))
-        if replacement:
+        if replacement := self._instead(block):
             replacement(block)
         elif isinstance(block, Table):
             self.table(block)
@@ -156,6 +155,9 @@ class PageView:
             st.code(block.text, language=block.language or None, wrap_lines=True)
         else:
             st.markdown(listed(block.items) if isinstance(block, Bullets) else literal(block.text))
+
+    def _instead(self, block: Block) -> Callable[[Any], Any] | None:
+        return self.instead.get((type(block), getattr(block, "name", "")))
 
     def table(self, table: Table) -> None:
         """Draw a table, and offer it as files."""
