@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import streamlit as st
+
 from inspector.analyses.heads.result import HeadAnswer, TokenLabels
 from inspector.analyses.overview.request import OverviewRequest
 from inspector.analyses.overview.result import Overview
@@ -29,8 +31,12 @@ def draw_spans(table: Table) -> None:
     page.table(table)
 
 
-def draw_link(_: None) -> None:
-    parts.page_link("masked_lm")
+def draw_more(_: None) -> None:
+    """Draw what no report repeats: where there is more, and how long the pass took."""
+    if answer and answer.head == "masked_lm":
+        parts.page_link("masked_lm")
+    if answer:
+        st.caption(f"Forward pass: {answer.milliseconds:.1f} ms")
 
 
 tabs = {"Tokenization": lambda: asked.extend(sections.tokenization(checkpoint, request))}
@@ -43,7 +49,7 @@ else:
     parts.warnings(answer.warnings)
     labeled = isinstance(answer.result, TokenLabels)
     page = PageView.of(answer, request, name=checkpoint.name, instead={(Table, "spans"): draw_spans} if labeled else {})
-    page.answer(draw_link if answer.head == "masked_lm" else None)
+    page.answer(draw_more)
     page.below(tabs, opened_by=opened_by)
 if asked:
     parts.elsewhere(checkpoint, *asked)

@@ -1,4 +1,4 @@
-"""Tables of the Compare page."""
+"""What only the Compare page shows of tables: what headers decide meanwhile, a choice of statuses, every row."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import streamlit as st
 from inspector.analyses.compare import words
 from inspector.analyses.compare.result import STATUSES, Comparison
 from inspector.names import find_rows
-from inspector.text import bytes_text, literal, shape_text
+from inspector.text import literal
+from inspector.view.blocks import Table
 from pages._ui import finding, parts, table_files, tables
 
 STATUS = {
@@ -48,7 +49,7 @@ def counts(result: Comparison) -> str:
     )
 
 
-def draw_tensors(result: Comparison) -> None:
+def draw_tensors(result: Comparison, _: Table) -> None:
     """List the tensors of both."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         find = finding.field("Find tensors by name, status, layer or dtype", placeholder="such as layer 3 or LayerNorm")
@@ -64,31 +65,10 @@ def draw_tensors(result: Comparison) -> None:
     )
 
 
-def draw_ties(result: Comparison) -> None:
-    """Say which names are tied in one of the two alone."""
-    if result.ties_compared:
-        st.markdown(literal(words.describe_ties(result.ties_changed, (result.name, result.other_name))))
-    else:
-        st.info("Ties could not be compared: see the warning above.", icon=":material/info:")
-    if result.ties_changed:
-        parts.table(tie_rows(result), alt="Names that are tied in only one of the two")
-
-
-def draw_tokens(result: Comparison) -> None:
-    """List the tokens whose embeddings moved furthest."""
-    match = result.vocabulary
-    if match is None:
-        st.info("Tokens could not be compared: see the warning above.", icon=":material/info:")
-        return
-    matched, *_ = words.describe_rows(  # the rest is in the summary above
-        match, (result.name, result.other_name), result.tokens_moved
-    )
-    st.markdown(literal(matched))
-    if len(result.tokens_moved):
-        parts.table(
-            result.tokens_moved, columns=tables.PRECISE, height=360, alt="Tokens whose embedding moved furthest"
-        )
-        table_files.offer(result.tokens, name=f"{result.name}-{result.other_name}-tokens", label="Every matched row")
+def draw_tokens(result: Comparison, table: Table) -> None:
+    """List the tokens whose embeddings moved furthest; the files hold every matched row."""
+    parts.table(table.frame, columns=tables.PRECISE, height=360, alt=table.title)
+    table_files.offer(result.tokens, name=f"{result.name}-{result.other_name}-tokens", label="Every matched row")
 
 
 def shown_tensors(tensors: pd.DataFrame, *, find: str, statuses: Sequence[str]) -> pd.DataFrame:
@@ -98,21 +78,3 @@ def shown_tensors(tensors: pd.DataFrame, *, find: str, statuses: Sequence[str]) 
         kept = pd.DataFrame(kept[kept["status"].isin(list(statuses))])
     kept = find_rows(kept, find, ("name", "other_name", "status", "layer", "dtype", "note"))
     return kept.sort_values("relative_change", ascending=False, kind="stable")
-
-
-def tie_rows(result: Comparison) -> pd.DataFrame:
-    """The ties that changed, for a table."""
-    names = {"first": result.name, "second": result.other_name}
-    return pd.DataFrame(
-        [
-            {
-                "names": ", ".join(tie.names),
-                "tied in": names[tie.tied_in],
-                "elsewhere": tie.other_verdict,
-                "shape": shape_text(tie.shape),
-                "size": bytes_text(tie.nbytes),
-                "why": tie.reason,
-            }
-            for tie in result.ties_changed
-        ]
-    )

@@ -16,7 +16,7 @@ def said(app: AppTest) -> str:
 
 def marked(app: AppTest) -> str:
     """All the text of a page, as Markdown."""
-    kinds = ("markdown", "caption", "info", "error", "warning", "header", "title")
+    kinds = ("markdown", "caption", "info", "error", "warning", "success", "header", "title")
     return "\n".join(element.value for kind in kinds for element in getattr(app, kind))
 
 

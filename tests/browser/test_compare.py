@@ -52,8 +52,9 @@ def the_layers_are_drawn_and_come_as_a_file(page: Page) -> None:
     expect(page.get_by_text("is compared with itself")).to_be_visible()
     cells = page.locator(".js-plotly-plot .heatmap-label")
     expect(cells.first).to_have_text("=")
+    page.get_by_role("tab", name="Layers", exact=True).click()
     with page.expect_download() as waiting:
-        page.get_by_role("button", name="Layers: CSV").click()
+        page.get_by_role("button", name="CSV", exact=True).click()
     head, *rows = waiting.value.path().read_text().splitlines()
     assert head.startswith("layer,number,kind,tensors,unequal,relative_change")
     assert len(rows) == 48  # 12 kinds of tensor in each of 4 layers

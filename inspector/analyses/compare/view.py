@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from inspector.analyses.compare.figures import change_bars, change_heatmap, changed_outside
+from inspector.analyses.compare.frames import tie_rows
 from inspector.analyses.compare.request import CompareRequest
 from inspector.analyses.compare.result import Comparison
-from inspector.analyses.compare.words import MEASURED, WHY_MEASURED, no_layers
+from inspector.analyses.compare.words import (
+    MEASURED,
+    NO_TIES,
+    NO_TOKENS,
+    SAME_OUTSIDE,
+    WHY_MEASURED,
+    describe_rows,
+    describe_ties,
+    no_layers,
+)
 from inspector.report import provenance
 from inspector.report.content import Context, Section
 from inspector.request import Request
@@ -29,7 +39,9 @@ def view(result: Comparison, request: CompareRequest, *, name: str) -> View:
         tabs=(
             Tab("Tensors", lambda: _tensors(result)),
             Tab("Layers", lambda: _by_layer(result)),
+            Tab("Ties", lambda: _ties(result)),
             Tab("Tokens", lambda: _tokens(result)),
+            Tab("Outside the layers", lambda: _outside(result)),
         ),
         why=(Why(WHY_MEASURED, " ".join(MEASURED)),),
     )
@@ -64,15 +76,29 @@ def _largest(result: Comparison) -> Bars | None:
 
 
 def _tensors(result: Comparison) -> Iterator[Block]:
+    ranked = result.tensors.sort_values("relative_change", ascending=False, kind="stable")
+    yield Table("tensors", "Every tensor of both", ranked)
+
+
+def _outside(result: Comparison) -> Iterator[Block]:
     rest = changed_outside(result.tensors, most=BARS)
     if len(rest):
         yield Figure(
             "outside",
             lambda theme: change_bars(rest, names=_both(result), theme=theme),
-            "Relative change of tensors outside the layers",
+            "Relative change of tensors outside the layers; the table of tensors lists them",
         )
-    ranked = result.tensors.sort_values("relative_change", ascending=False, kind="stable")
-    yield Table("tensors", "Every tensor of both", ranked)
+    else:
+        yield Sentence(SAME_OUTSIDE)
+
+
+def _ties(result: Comparison) -> Iterator[Block]:
+    if not result.ties_compared:
+        yield Sentence(NO_TIES)
+        return
+    yield Sentence(describe_ties(result.ties_changed, (result.name, result.other_name)))
+    if result.ties_changed:
+        yield Table("ties", "Names that are tied in only one of the two", tie_rows(result))
 
 
 def _by_layer(result: Comparison) -> Iterator[Block]:
@@ -81,6 +107,10 @@ def _by_layer(result: Comparison) -> Iterator[Block]:
 
 
 def _tokens(result: Comparison) -> Iterator[Block]:
+    if result.vocabulary is None:
+        yield Sentence(NO_TOKENS)
+        return
+    yield Sentence(describe_rows(result.vocabulary, (result.name, result.other_name), result.tokens_moved)[0])
     if len(result.tokens_moved):
         yield Table("tokens", "Tokens whose embedding moved furthest", result.tokens_moved)
 

@@ -23,6 +23,9 @@ SAID = {
     "equal in sample": "equal in the sample",
     "equal": "equal",
 }
+NO_TIES = "Ties could not be compared: see the warning above."
+NO_TOKENS = "Tokens could not be compared: see the warning above."
+SAME_OUTSIDE = "No tensor outside the layers has changed."
 WHY_MEASURED = "What do the numbers mean, and how are tensors matched?"
 MEASURED = (
     "Relative change is |b − a| / |a| over a tensor's numbers, where a is this checkpoint and b the second one: at 1 "

@@ -211,7 +211,6 @@ def ran(answer: HeadAnswer) -> dict[str, str]:
     """What ran, and where."""
     return {
         "Tokens": " + ".join(str(len(tokens)) for tokens in answer.tokens),
-        "Forward pass": f"{answer.milliseconds:.1f} ms, with the model already loaded",
         "Ran on": f"{answer.device}, {answer.dtype}",
     }
 
