@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import streamlit as st
 
 from inspector.analyses.padding import words
@@ -47,5 +49,5 @@ parts.warnings(result.warnings)
 history = embedding_map.padding_history(checkpoint)
 page = PageView.of(result, request, name=checkpoint.name, instead={(Table, "gradient"): draw_gradients})
 growth = "Norms of the padding row and of the median row, by training step"
-page.show({"Growth": lambda: parts.chart(history, alt=growth)} if history is not None else {})
+page.show({"Growth": partial(parts.chart, history, alt=growth)} if history is not None else {})
 parts.elsewhere(checkpoint, request)

@@ -25,9 +25,10 @@ def view(result: Padding, request: PaddingRequest, *, name: str) -> View:
         tabs=()
         if row is None
         else (
-            Tab("Experiments", lambda: _experiments(result, row)),
+            Tab("Experiments", lambda: _experiments(row)),
             Tab("Where it lies", lambda: _places(result, row)),
             Tab("Averages", lambda: _averages(result)),
+            *([Tab("Input", lambda: _input(result, row))] if row.gradient is not None else []),
         ),
         why=() if row is None else (Why(words.WHY_NOT_ZERO, words.MECHANISM), Why(words.WHY_MASK, words.AVERAGES)),
     )
@@ -67,13 +68,17 @@ def _beside(result: Padding, request: PaddingRequest, row: PaddingRow | None) ->
         yield Sentence(result.gradient_note)
 
 
-def _experiments(result: Padding, row: PaddingRow) -> Iterator[Block]:
+def _experiments(row: PaddingRow) -> Iterator[Block]:
     if row.gradient is not None:
         yield Bullets(words.explain_gradient(row, row.gradient))
     if row.gradient is not None and row.experiments is not None:
         yield Table("gradient", "Gradients in every experiment", row.experiments)
-        yield Sentence("The model read:")
-        yield Code("\n".join(result.masked_text))
+
+
+def _input(result: Padding, row: PaddingRow) -> Iterator[Block]:
+    yield Sentence("The model read these tokens:")
+    yield Code("\n".join(result.masked_text))
+    if row.gradient is not None:
         yield Sentence(words.conditions(result, row.gradient))
 
 

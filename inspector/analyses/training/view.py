@@ -34,7 +34,8 @@ def view(plan: TrainingPlan, request: TrainingRequest, *, name: str) -> View:
             *_shared(plan),
         ),
         tabs=(
-            Tab("Learning rates", lambda: _rates(plan, request)),
+            Tab("Learning rates", lambda: _rates(plan)),
+            Tab("Schedules", lambda: [Bullets(words.schedules(request))]),
             Tab("Groups", lambda: [Table("parameters", "Every parameter with its group", plan.parameters)]),
             *([Tab("Decay", lambda: _decay(plan, example))] if (example := plan.example) else []),
             Tab("Memory", lambda: _memory(plan)),
@@ -80,8 +81,7 @@ def _memory(plan: TrainingPlan) -> Iterator[Block]:
     yield Sentence(words.MEMORY_NOTE)
 
 
-def _rates(plan: TrainingPlan, request: TrainingRequest) -> Iterator[Block]:
-    yield Bullets(words.schedules(request))
+def _rates(plan: TrainingPlan) -> Iterator[Block]:
     rates = pd.DataFrame(plan.schedules)
     yield Table("learning-rates", "Learning rates", rates.rename_axis("update").reset_index(), rows=8)
 
