@@ -12,6 +12,7 @@ from inspector.analyses.compare.request import CompareRequest
 from inspector.analyses.compare.result import Comparison
 from inspector.view.blocks import Figure, Table
 from pages._compare import inputs, tables
+from pages._ui import inputs as page_inputs
 from pages._ui import options, parts, session
 from pages._ui.answer.rendering import PageView
 from pages._ui.tables import PRECISE
@@ -22,8 +23,9 @@ MEASURES = ("relative change", "cosine")
 checkpoint = session.opened()
 parts.heading("compare", checkpoint)
 
-second = inputs.choose(checkpoint)
-with st.container(key="controls", horizontal=True, vertical_alignment="bottom"):
+line = st.container(key="controls", horizontal=True, vertical_alignment="bottom", gap="small")
+second = inputs.choose(checkpoint, line)
+with line, page_inputs.folded_options():
     measure = st.segmented_control(
         "Color by", MEASURES, default=MEASURES[0], required=True, key="heat", bind="query-params"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from inspector.analyses.overview.request import OverviewRequest
 from inspector.analyses.overview.result import Overview
@@ -35,9 +36,14 @@ class Second:
     listed: bool  # False: it was typed
 
 
-def choose(checkpoint: Opened) -> Second:
-    """Ask for the second checkpoint; without one the page ends here, and says what it is for."""
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+def choose(checkpoint: Opened, line: DeltaGenerator) -> Second:
+    """Ask for the second checkpoint; without one the page ends here, and says what it is for.
+
+    Args:
+        checkpoint: The open one.
+        line: Where the field is drawn.
+    """
+    with line:
         picker = st.container()
         _offer_upload()
     arrivals.open_all("second", _show)
