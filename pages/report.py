@@ -36,7 +36,8 @@ if not sections:
     st.stop()
 
 chosen = tuple(slug for slug in BY_SLUG if slug in sections)
-other = compare_inputs.choose(checkpoint).opened if COMPARING in chosen else None
+line = st.container(horizontal=True, vertical_alignment="bottom")
+other = compare_inputs.choose(checkpoint, line).opened if COMPARING in chosen else None
 setting = ReportOptions(text=text, device=device, dtype=dtype)
 contents, side = parts.main_row()
 with side:

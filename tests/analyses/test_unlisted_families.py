@@ -97,7 +97,7 @@ def test_a_tensor_without_a_place_is_still_named(open_path, tmp_path):
     tensors = load_file(folder / "model.safetensors")
     save_file(tensors | {"model.layers.0.mlp.extra": torch.ones(3)}, folder / "model.safetensors")
     warnings = sharing(open_path(folder), progress=silent).warnings
-    assert any("no place for 1 tensors of the file, such as model.layers.0.mlp.extra" in warning
+    assert any("no place for 1 tensor of the file, such as model.layers.0.mlp.extra" in warning
                for warning in warnings)  # fmt: skip
 
 

@@ -53,7 +53,6 @@ def test_minilm_uploaded_as_a_zip_answers_on_every_page(page: Page, server: Serv
 
     go_to(page, "sharing")
     expect_page(page, "sharing", "minilm")
-    expect(metric(page, "Shared groups")).to_have_text("0")
     expect(page.get_by_text("Nothing is shared: each of the")).to_be_visible()
 
     go_to(page, "lens")

@@ -15,11 +15,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
-import numpy as np
-
 from inspector.errors import CheckpointError
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from inspector.store.manifests.manifest import FileInfo
 
 OPEN = 32  # files of a checkpoint that are open at once; the largest have some hundred
@@ -103,6 +103,8 @@ class PlainBytes:
         Python's own mapping keeps a handle for as long as it lives, and a large checkpoint has more
         shards than a process may have handles. This one keeps none.
         """
+        import numpy as np  # a command that only looks for files waits for no library
+
         path, start = self._about.path, begin - begin % mmap.ALLOCATIONGRANULARITY
         with path.open("rb") as file:
             if os.fstat(file.fileno()).st_size < end:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 
 import pytest
 import torch
@@ -16,6 +15,7 @@ from inspector.analyses.sharing.compute import find_sharing, sharing
 from inspector.analyses.sharing.compute_verdicts import Evidence, find_groups, judge
 from inspector.models import execution
 from inspector.models.copies import StoredCopies
+from inspector.store.readers.ranges import PlainBytes
 from tests.conftest import silent
 from tests.families import ENCODER_DECODER, MODELS, WITHOUT_HEAD, random_model, save_checkpoint
 
@@ -298,13 +298,13 @@ def test_the_file_is_not_read_for_it(tmp_path, open_path, monkeypatch):
     from inspector.store import copies
 
     sizes: list[int] = []
-    real = os.pread
+    real = PlainBytes.into
 
-    def counted(descriptor, count, offset):
-        sizes.append(count)
-        return real(descriptor, count, offset)
+    def counted(file, begin, place):
+        sizes.append(len(place))
+        real(file, begin, place)
 
-    monkeypatch.setattr(os, "pread", counted)
+    monkeypatch.setattr(PlainBytes, "into", counted)
     share(open_path(save_checkpoint(random_model("BertForMaskedLM"), tmp_path / "model")))
     assert sizes
     assert max(sizes) <= copies.SAMPLE
