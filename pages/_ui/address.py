@@ -28,6 +28,7 @@ LOST = "lost in the link"  # name in the address -> Lost
 PAGE = "page"  # where the last run was
 REFUSED = "refused in the link"  # name in the address -> (what it asks for, the field's value in its place)
 ALONG = "came along"  # True: the page before wrote this address, no link did
+LINKED = "a link of ours was clicked"  # True: the page that is drawn next was asked for with its inputs
 ABOVE = "place above the page"  # of a run that a link began; else None
 VIEWS = "views"  # page -> what its fields had in the address when it was drawn last
 SHARED = frozenset({"checkpoint", "text"})  # a page takes these from the one before
@@ -67,7 +68,7 @@ def judged(page: str) -> Iterator[None]:
     arrived, opened = state.get(PAGE, page) != page, PAGE not in state
     state[PAGE] = page
     place = st.container()
-    linked = bool(context and context.is_history_navigation)
+    linked = state.pop(LINKED, False) or bool(context and context.is_history_navigation)
     state[ABOVE] = place if opened or linked else None
     state[ALONG] = arrived and not linked
     if arrived or linked:
@@ -128,6 +129,7 @@ def link(label: str, slug: str, *, key: str, icon: str, inputs: Mapping[str, str
         _forget_left(_left())
     if checkpoint := inputs.get("checkpoint"):
         state["wanted"] = checkpoint
+    state[LINKED] = True
     st.switch_page(f"pages/{slug}.py", query_params=inputs)
 
 
