@@ -34,7 +34,7 @@ TIED_AGAIN = (
 )
 INITIALIZED = ("pissa", "olora", "corda", "loftq", "eva", "orthogonal", "lora_ga")
 HEADLINES = {
-    "merged": "{adapter} is merged into {merged}: {targets} replayed bit by bit{procedure}.",
+    "merged": "{adapter} is merged into {merged}: {targets} replayed bit by bit{rows}{procedure}.",
     "within rounding": "{adapter} is merged into {merged}, within rounding: no known procedure replays every bit.",
     "partly merged": "{adapter} is only partly merged into {merged}: {parts}.",
     "not merged": "{adapter} is not merged into {merged}: {same}.",
@@ -98,6 +98,7 @@ def headline(proof: MergeProof) -> str:
         base=proof.name,
         merged=proof.merged_name,
         targets=plural(_counts(proof, targeted=True).total(), "tensor"),
+        rows="" if proof.rows == "all" else f" in {proof.rows} rows of each",
         procedure=f", {PROCEDURE[proof.procedure]}" if proof.procedure else "",
         parts=parts(proof),
         same="every number is the base's" if proof.identical else "its targets are the base's, bit by bit",

@@ -14,6 +14,7 @@ import torch
 from bitsandbytes.functional import dequantize_4bit, quantize_4bit
 from safetensors.torch import load_file, save_file
 
+from inspector.analyses.merge_proof import words
 from inspector.analyses.merge_proof.result import MergeProof
 from inspector.catalog import answer
 from inspector.errors import InspectorError
@@ -271,6 +272,15 @@ def test_each_place_takes_what_belongs_there(proof, tmp_path):
         proof(adapter, adapter, base)
     with pytest.raises(InspectorError, match=r"adapter cannot be the merged model\. This is a LoRA adapter"):
         proof(base, adapter, adapter)
+
+
+def test_the_headline_names_a_sample(proof, tmp_path):
+    base, adapter, model = make(tmp_path, KINDS["LoRA"](), torch.float32)
+    merge(model, adapter).save_pretrained(tmp_path / "merged")
+    for rows, said in (("64", "bit by bit in 64 rows of each"), ("all", "bit by bit,")):
+        found = proof(base, adapter, tmp_path / "merged", rows=rows)
+        assert (found.verdict, found.rows) == ("merged", rows)
+        assert said in words.headline(found)
 
 
 def test_a_sample_says_less_than_all_rows(proof, tmp_path):
