@@ -11,6 +11,7 @@ from tests.browser.looking import expect_address, expect_calm, expect_page
 def test_keys_lead_to_the_text_to_pages_and_through_the_heat_map(page: Page, server: Server) -> None:
     page.goto(f"{server.url}/lens?checkpoint=demo-gpt2")
     expect_page(page, "lens", "demo-gpt2")
+    expect(page.locator(".opener + dialog tr").first).to_be_attached()  # the list is written when the keys are heard
     text = page.get_by_label("Text", exact=True)
     page.keyboard.press("/")
     expect(text).to_be_focused()
