@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import streamlit as st
 
-from inspector.analyses.checks import words
 from inspector.analyses.checks.request import CheckRequest
 from inspector.analyses.checks.result import Checks
-from inspector.text import literal
+from inspector.view.blocks import Bullets, Sentence
 from pages._checks import cards as check_cards
 from pages._ui import inputs, options, parts, session
+from pages._ui.answer.rendering import PageView
 
 checkpoint = session.opened()
 parts.heading("checks", checkpoint)
@@ -27,21 +29,19 @@ with below:
                 check_cards.draw_early(headers)
     checks: Checks = session.run(request)
     first.empty()
+page = PageView.of(
+    checks,
+    request,
+    name=checkpoint.name,
+    instead={
+        (Bullets, "problems"): lambda _: check_cards.draw_problems(checks),
+        (Sentence, "passed"): lambda _: check_cards.draw_passed(checks),
+    },
+    columns=check_cards.RMS,
+)
 with verdict:
-    check_cards.sum_up(checks)
-if not_read := words.reading(checks):
-    st.info(literal(not_read), icon=":material/info:")
+    page.headline()
 with st.container(key="picture"):
-    check_cards.draw_all(checks)
-
-magnitudes, evidence, export = parts.in_tabs("Magnitudes", "Evidence", "Export")
-if magnitudes.open:
-    with magnitudes:
-        check_cards.draw_norms(checks, name=checkpoint.name)
-if evidence.open:
-    with evidence:
-        check_cards.draw_passed_evidence(checks)
-if export.open:
-    with export:
-        check_cards.export(checks, checkpoint)
+    page.beside()
+page.below({"All checks": None, "Export": partial(check_cards.export, checks, checkpoint)})
 parts.elsewhere(checkpoint, request)

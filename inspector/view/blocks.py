@@ -23,6 +23,7 @@ class Sentence:
     """A paragraph of plain text."""
 
     text: str
+    name: str = ""  # for a page that draws something in its place
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,7 @@ class Bullets:
     """Plain texts, one below the other."""
 
     items: tuple[str, ...]
+    name: str = ""  # for a page that draws something in its place
 
 
 @dataclass(frozen=True, slots=True)

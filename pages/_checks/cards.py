@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 
-import pandas as pd
 import streamlit as st
 
-from inspector.analyses.checks import words, words_magnitudes
-from inspector.analyses.checks.frames import SUBJECT, as_frame, norm_frame
+from inspector.analyses.checks import words
+from inspector.analyses.checks.frames import SUBJECT, as_frame, check_frame
 from inspector.analyses.checks.result import Check, Checks
 from inspector.catalog import PAGES
 from inspector.names import find_rows
@@ -42,47 +41,31 @@ RMS = {
     f"{which}_rms": st.column_config.NumberColumn(f"{which} RMS", format="%.4g")
     for which in ("lowest", "median", "highest")
 }
-LOOK = {"Broken": (st.error, "error"), "Worth a look": (st.warning, "warning"), "Sound": (st.success, "check_circle")}
 SEARCHABLE = frozenset(  # by tensor
     {"Left-over tensors", "NaN and infinity", "Zero tensors", "Weight magnitudes", "Quantization scales"}
 )
 
 
-def sum_up(checks: Checks) -> None:
-    """Say the result in one line, with a sign and a word."""
-    word, said = words.verdict(checks)
-    show, symbol = LOOK[word]
-    show(f"**{word}.** {said}", icon=f":material/{symbol}:")
+def draw_problems(checks: Checks) -> None:
+    """Draw what was found, the worst first."""
+    for check in checks.worst_first():
+        if check.status != "ok":
+            draw(check)
 
 
-def draw_all(checks: Checks) -> None:
-    """Draw what was found first, and what passed in a line each, folded where anything was found."""
-    ordered = checks.worst_first()
-    alarms = [check for check in ordered if check.status != "ok"]
-    passed = ordered[len(alarms) :]
-    for check in alarms:
-        draw(check)
-    if not passed:
-        return
-    with st.expander(f"{len(passed)} passed") if alarms else st.container(), st.container(gap="xxsmall"):
+def draw_passed(checks: Checks) -> None:
+    """Draw what passed in a line each, folded where anything was found."""
+    passed = [check for check in checks.worst_first() if check.status == "ok"]
+    folded = len(passed) < len(checks.checks)
+    with st.expander(f"{len(passed)} passed") if folded else st.container(), st.container(gap="xxsmall"):
         for check in passed:
             _draw_line(check)
-
-
-def draw_passed_evidence(checks: Checks) -> None:
-    """List what the checks that passed have seen."""
-    seen = [check for check in checks.worst_first() if check.status == "ok" and check.evidence]
-    if not seen:
-        st.info("No check that passed has evidence to list.", icon=":material/info:")
-    for check in seen:
-        st.markdown(f"**{literal(check.name)}:** {literal(check.detail)}")
-        _draw_evidence(check, "")
 
 
 def export(checks: Checks, checkpoint: Opened) -> None:
     """Offer all of it as files, and say how a pipeline uses them."""
     with st.container(horizontal=True, vertical_alignment="center"):
-        table_files.offer(evidence_frame(checks), name=f"{checkpoint.name}-checks", label="All evidence")
+        table_files.offer(check_frame(checks), name=f"{checkpoint.name}-checks", label="All checks")
         st.download_button(
             "All checks: JSON",
             data=lambda: as_json(checks),
@@ -131,29 +114,6 @@ def draw(check: Check, *, place: str = "") -> None:
         if check.evidence:
             _draw_evidence(check, place)
         _link(check, place)
-
-
-def draw_norms(checks: Checks, *, name: str) -> None:
-    """Draw how large the weights are, by pattern of names.
-
-    Args:
-        name: Of the checkpoint, for the files.
-    """
-    if not checks.norms:
-        st.info("No numbers were read, so there are no magnitudes.", icon=":material/info:")
-        return
-    st.markdown(literal(words_magnitudes.table(checks)))
-    frame = norm_frame(checks.norms)
-    parts.table(frame, alt="Weight magnitudes by pattern of names", columns=RMS)
-    table_files.offer(frame, name=f"{name}-norms", label=words_magnitudes.HEADING)
-
-
-def evidence_frame(checks: Checks) -> pd.DataFrame:
-    """All evidence, one row a piece; a check without any has a row of its own."""
-    ordered = checks.worst_first()
-    stated = pd.DataFrame({"check": check.name, "status": check.status, "found": check.detail} for check in ordered)
-    pieces = [as_frame(check.evidence).assign(check=check.name) for check in ordered]
-    return stated.merge(pd.concat(pieces), on="check", how="left")
 
 
 def as_json(checks: Checks) -> str:

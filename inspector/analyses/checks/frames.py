@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import pandas as pd
 
-from inspector.analyses.checks.result import Evidence, Norms
+from inspector.analyses.checks.result import Checks, Evidence, Norms
 from inspector.text import shape_text
 
 SUBJECT = "subject"  # the column of names
@@ -19,6 +19,14 @@ def as_frame(evidence: Iterable[Evidence]) -> pd.DataFrame:
     """One row a piece of evidence; a large model can have a hundred thousand."""
     rows = ([getattr(each, name) for name in COLUMNS] for each in evidence)
     return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def check_frame(checks: Checks) -> pd.DataFrame:
+    """One row a check, the worst first."""
+    return pd.DataFrame(
+        {"check": check.name, "status": check.status, "severity": check.severity, "found": check.detail}
+        for check in checks.worst_first()
+    )
 
 
 def norm_frame(norms: Iterable[Norms]) -> pd.DataFrame:

@@ -24,7 +24,7 @@ def view(checks: Checks, request: CheckRequest, *, name: str) -> View:
         tabs=(
             Tab("All checks", lambda: _checks(checks)),
             Tab("Evidence", lambda: _evidence(checks)),
-            Tab(words_magnitudes.HEADING, lambda: _norms(checks)),
+            *([Tab(words_magnitudes.HEADING, lambda: _norms(checks))] if checks.norms else []),
         ),
     )
 
@@ -34,22 +34,16 @@ def _problems(checks: Checks) -> Iterator[Block]:
         yield Sentence(not_read)
     alarms = [check for check in checks.worst_first() if check.status != "ok"]
     if alarms:
-        yield Bullets(tuple(f"{check.name} ({check.status}): {check.detail} {check.next_step}" for check in alarms))
+        lines = (f"{check.name} ({check.status}): {check.detail} {check.next_step}" for check in alarms)
+        yield Bullets(tuple(lines), "problems")
     if passed := words.passed(checks):
-        yield Sentence(passed)
+        yield Sentence(passed, "passed")
 
 
 def _checks(checks: Checks) -> Iterator[Block]:
-    import pandas as pd  # half a second of the verb
+    from inspector.analyses.checks.frames import check_frame  # half a second of the verb
 
-    yield Table(
-        "checks",
-        "All checks, worst first",
-        pd.DataFrame(
-            {"check": check.name, "status": check.status, "severity": check.severity, "found": check.detail}
-            for check in checks.worst_first()
-        ),
-    )
+    yield Table("checks", "All checks, worst first", check_frame(checks))
 
 
 def _evidence(checks: Checks) -> Iterator[Block]:
@@ -65,9 +59,8 @@ def _evidence(checks: Checks) -> Iterator[Block]:
 def _norms(checks: Checks) -> Iterator[Block]:
     from inspector.analyses.checks.frames import PATTERN, norm_frame
 
-    if checks.norms:
-        yield Sentence(words_magnitudes.table(checks))
-        yield Table("norms", words_magnitudes.HEADING, norm_frame(checks.norms), by=PATTERN)
+    yield Sentence(words_magnitudes.table(checks))
+    yield Table("norms", words_magnitudes.HEADING, norm_frame(checks.norms), by=PATTERN)
 
 
 SECTION = Section("checks", ask=lambda _: (CheckRequest(),))

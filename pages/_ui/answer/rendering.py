@@ -57,7 +57,9 @@ class PageView:
             raise AssertionError(f"{request.verb} has no view.")
         return cls(view, name, **look)
 
-    def show(self, tabs: Mapping[str, Draw] | None = None, *, opened_by: Mapping[str, str] | None = None) -> None:
+    def show(
+        self, tabs: Mapping[str, Draw | None] | None = None, *, opened_by: Mapping[str, str] | None = None
+    ) -> None:
         """Draw all of it: the answer, and the tabs below."""
         self.answer()
         self.below(tabs, opened_by=opened_by)
@@ -114,18 +116,21 @@ class PageView:
         for block in self.view.beside:
             self.block(block)
 
-    def below(self, more: Mapping[str, Draw] | None = None, *, opened_by: Mapping[str, str] | None = None) -> None:
+    def below(
+        self, more: Mapping[str, Draw | None] | None = None, *, opened_by: Mapping[str, str] | None = None
+    ) -> None:
         """Offer the tabs; of those that are closed nothing is made.
 
         Args:
-            more: Tabs that only a page has; one with the name of a tab of the view takes its place.
+            more: Tabs that only a page has; one with the name of a tab of the view takes its place, and None leaves
+                that one out: the page shows elsewhere what is in it.
             opened_by: As for `parts.in_tabs`.
         """
-        drawn: dict[str, Draw] = {tab.name: lambda tab=tab: self.blocks(tab.blocks) for tab in self.view.tabs}
+        drawn: dict[str, Draw | None] = {tab.name: lambda tab=tab: self.blocks(tab.blocks) for tab in self.view.tabs}
         drawn |= more or {}
         if self.view.why:
             drawn[WHY] = self.why
-        draw_tabs(drawn, opened_by=opened_by)
+        draw_tabs({name: draw for name, draw in drawn.items() if draw}, opened_by=opened_by)
 
     def why(self) -> None:
         """Answer what readers ask."""
