@@ -25,6 +25,7 @@ else:
     from inspector.sandbox.confinement import missing_here
     from inspector.sandbox.limits import raise_open_files
     from inspector.serving.access_control import AccessControl
+    from inspector.serving.access_token import access_token
     from inspector.serving.headers import Headers, failure
     from inspector.serving.people import check_sign_in
     from inspector.serving.place import check_confinement
@@ -51,7 +52,7 @@ else:
         lifespan=starting,
         middleware=[
             Middleware(Headers),
-            Middleware(AccessControl, settings=serving()),
+            Middleware(AccessControl, settings=serving(), token=access_token()),
             Middleware(WebsocketFilter, script=SCRIPT, settings=serving()),
             Middleware(Uploads, begin=partial(Arriving, settings=settings()), most_nbytes=settings().upload_nbytes),
         ],

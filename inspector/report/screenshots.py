@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from secrets import token_urlsafe
 from typing import Literal
 from urllib.error import URLError
 from urllib.parse import urlencode
@@ -103,13 +104,15 @@ def take_pictures(
             f"{folder.name} cannot be created ({error.strerror or 'no access'}): choose a folder that you can write to."
         ) from error
     tell("Starting the app")
-    with _served(reference) as url:
-        visit = _visit(url, reference, folder, pages=pages, theme=theme, width=width, tell=tell)
+    token = token_urlsafe()
+    with _served(reference, token) as url:
+        visit = _visit(url, token, reference, folder, pages=pages, theme=theme, width=width, tell=tell)
         return run(visit)
 
 
 async def _visit(
     url: str,
+    token: str,
     reference: CheckpointRef,
     folder: Path,
     *,
@@ -124,7 +127,7 @@ async def _visit(
         await tab.prefer(theme)
         for page in pages:
             tell(PAGES[page].title)
-            query = urlencode({"checkpoint": str(reference), "screenshot": "1"})
+            query = urlencode({"checkpoint": str(reference), "screenshot": "1", "token": token})
             await tab.resize(width, FIRST_HEIGHT)
             await tab.go(f"{url}/{page}?{query}")
             taken.append(await _take(tab, page, folder / f"{page}.png", width=width))
@@ -161,7 +164,7 @@ async def _calm_height(tab: Tab, page: str) -> int:
 
 
 @contextmanager
-def _served(reference: CheckpointRef) -> Iterator[str]:
+def _served(reference: CheckpointRef, token: str) -> Iterator[str]:
     """The app on a free port of this machine, for nobody else; gives its address."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -180,7 +183,7 @@ def _served(reference: CheckpointRef) -> Iterator[str]:
             "--server.address=localhost",
         ],
         cwd=APP.parent,
-        env={**os.environ, "INSPECTOR_SIGN_IN": "none", **roots},
+        env={**os.environ, "INSPECTOR_SIGN_IN": "none", "INSPECTOR_TOKEN": token, **roots},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

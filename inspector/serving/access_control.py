@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit.web.server.server_util import is_allowed_origin
 from streamlit.web.server.starlette.starlette_websocket import is_host_allowed
 
+from inspector.serving.access_token import AccessToken
 from inspector.serving.headers import NO_STORE
 from inspector.serving.people import browser_secret, cookie_claims, is_admitted, new_secret_cookie, proxy_claims
 from inspector.serving.place import serves_others
@@ -51,6 +52,9 @@ WRONG_HOST = Refusal(
 WRONG_ORIGIN = Refusal(403, "This request came from a page of another site: open this server's own pages instead.")
 NOT_SERVED = Refusal(404, "There is nothing here: go to the first page.")
 NOT_SIGNED_IN = Refusal(401, "You are not signed in: open the first page and sign in there.")
+NO_TOKEN = Refusal(
+    401, "This server is for whoever started it: open the address that it printed then, which ends in a token."
+)
 NOT_THROUGH_PROXY = Refusal(401, "You are not signed in: open this server by the address of its sign-in page.")
 
 
@@ -60,19 +64,24 @@ class AccessControl:
     Args:
         app: What comes next.
         settings: Who may use the server.
+        token: What an address or a cookie must have besides.
     """
 
-    def __init__(self, app: ASGIApp, *, settings: Serving) -> None:
+    def __init__(self, app: ASGIApp, *, settings: Serving, token: AccessToken | None = None) -> None:
         self._app = app
         self._settings = settings
+        self._token = token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it in one sentence."""
         if scope["type"] not in {"http", "websocket"}:
             await self._app(scope, receive, send)
             return
-        refusal = self._refusal(HTTPConnection(scope))
-        if refusal is None:
+        request = HTTPConnection(scope)
+        refusal = self._refusal(request)
+        if refusal in (None, NO_TOKEN) and self._token and (admitted := self._token.admit(request)):
+            await admitted(scope, receive, send)
+        elif refusal is None:
             await self._app(scope, receive, self._with_secret(scope, send))
         elif scope["type"] == "websocket":
             await receive()
@@ -111,6 +120,8 @@ class AccessControl:
             return WRONG_ORIGIN
         if is_below(path, CLOSED):
             return NOT_SERVED
+        if self._token and not self._token.is_kept_by(request):
+            return NO_TOKEN
         return self._unless_signed_in(request, path)
 
     def _unless_signed_in(self, request: HTTPConnection, path: str) -> Refusal | None:

@@ -6,6 +6,7 @@ Apart from `inspector.settings`, which every worker process is given: a worker k
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -15,6 +16,8 @@ from inspector.errors import SettingsError
 
 SignIn = Literal["none", "oidc", "proxy"]
 SECRET_CHARACTERS = 16  # at least
+TOKEN = re.compile(rf"[\w-]{{{SECRET_CHARACTERS},}}", re.ASCII)
+NO_TOKEN = "off"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,7 @@ class Serving:
     people: tuple[str, ...]  # "ada@example.org" or "@example.org", small letters; empty: all
     header: str  # in which a proxy names the person
     secret: str = field(repr=False)  # that the proxy sends with it; empty: none is asked for
+    token: str | None = field(default=None, repr=False)  # None: made anew at each start; empty: none is asked for
     admins: tuple[str, ...] = ()  # as people: who sees and deletes everybody's uploads; empty: nobody
     opened: str = ""  # reference that whoever started the server wants open at first; empty: a demo
 
@@ -61,6 +65,7 @@ def read_serving(environ: Mapping[str, str]) -> Serving:
         admins=admins,
         header=environ.get("INSPECTOR_PROXY_HEADER") or "X-Forwarded-User",
         secret=secret,
+        token=_token(environ),
         opened=environ.get("INSPECTOR_OPEN") or "",
     )
 
@@ -76,6 +81,18 @@ def _sign_in(environ: Mapping[str, str]) -> Any:
     if value not in get_args(SignIn):
         choices = ", ".join(get_args(SignIn))
         raise SettingsError(f"INSPECTOR_SIGN_IN is {value!r}: set it to one of {choices}.")
+    return value
+
+
+def _token(environ: Mapping[str, str]) -> str | None:
+    value = environ.get("INSPECTOR_TOKEN") or None
+    if value == NO_TOKEN:
+        return ""
+    if value and not TOKEN.fullmatch(value):
+        raise SettingsError(
+            f"INSPECTOR_TOKEN has fewer than {SECRET_CHARACTERS} characters, or others than letters, digits, - and _: "
+            f"use the output of `openssl rand -hex 32`, or {NO_TOKEN}."
+        )
     return value
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -15,6 +16,8 @@ from streamlit.runtime.scriptrunner.script_runner import ScriptRunner
 from streamlit.runtime.scriptrunner_utils.script_requests import ScriptRequests, ScriptRequestType
 from streamlit.web.server.server_util import get_display_address, get_url
 
+from inspector.serving.access_token import access_token
+from inspector.serving.place import is_local
 from inspector.serving.uploads import clean_up
 
 TURN_SECONDS = 5.0  # that a run waits for a stopped one, which ends as soon as it draws something
@@ -22,15 +25,24 @@ TURN_SECONDS = 5.0  # that a run waits for a stopped one, which ends as soon as 
 
 @asynccontextmanager
 async def starting(app: Any) -> AsyncIterator[dict[str, Any]]:
-    """Open a browser, as `streamlit run` does for apps that bring no server of their own, and clean up meanwhile."""
+    """Print the address, open a browser, and clean up meanwhile."""
+    token = access_token()
+    address = f"{get_url(_host())}/"
+    sys.stdout.write(f"Checkpoint Inspector is at {address}{token.query if token else ''}\n")
+    sys.stdout.flush()  # or a log file has it when the server ends
     if not st.get_option("server.headless"):
-        address = get_display_address(st.get_option("server.address") or "localhost")
-        asyncio.get_running_loop().call_soon(open_browser, get_url(address))
+        asyncio.get_running_loop().call_soon(open_browser, f"{address}{token.query_once if token else ''}")
     cleaning = asyncio.create_task(clean_up())
     try:
         yield {}
     finally:
         cleaning.cancel()
+
+
+def _host() -> str:
+    """The name by which a browser reaches the server."""
+    named = st.get_option("browser.serverAddress")
+    return get_display_address(st.get_option("server.address") or "localhost") if is_local(named) else named
 
 
 def name_pages_in_the_frame() -> None:

@@ -1,4 +1,4 @@
-"""Start the app as a user does, on a free port, with a store of its own."""
+"""Start the app as a user does, on a free port, with a store of its own, for every browser of this machine."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def start_app(home: Path, *options: str, module: str = "streamlit", **environmen
     port = free_port()
     command = [sys.executable, "-m", module, "run", "app.py"]
     command += [f"--server.port={port}", "--server.headless=true", *options]
-    return start_command(home, command, port=port, cwd=ROOT, **environment)
+    return start_command(home, command, port=port, cwd=ROOT, **{"INSPECTOR_TOKEN": "off"} | environment)
 
 
 def start_command(home: Path, command: Sequence[str], *, port: int, cwd: Path, **environment: str) -> Server:

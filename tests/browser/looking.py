@@ -53,6 +53,12 @@ def sound(page: Page, server: Server) -> Iterator[None]:
     assert [name for name in NATIVE if name in maps] == []
 
 
+def printed_address(server: Server) -> str:
+    """The address that a server prints when it starts, with its token."""
+    (address,) = re.findall(r"^Checkpoint Inspector is at (\S+\?token=\S+)$", server.log.read_text(), re.MULTILINE)
+    return address
+
+
 def expect_page(page: Page, slug: str, checkpoint: str) -> None:
     """A page is there with its heading, the open checkpoint's name, and no error."""
     expect(page.get_by_role("heading", name=PAGES[slug].title, level=1)).to_be_visible()

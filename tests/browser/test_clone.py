@@ -17,7 +17,7 @@ import pytest
 from playwright.sync_api import Page
 
 from inspector.serving.trial import ROOT, Server, free_port, wait_until_up
-from tests.browser.looking import expect_page
+from tests.browser.looking import expect_page, printed_address
 from tools.package import create
 
 FEW = "tests/test_names.py"
@@ -58,8 +58,9 @@ def test_make_run_opens_a_demo(page: Page, clone: Path, environment: dict[str, s
     server = Server(f"http://localhost:{port}", process, log, time.monotonic())
     try:
         wait_until_up(server)
-        page.goto(server.url)
+        page.goto(printed_address(server))
         expect_page(page, "overview", "demo-bert")
+        assert "token" not in page.url
     finally:
         os.killpg(process.pid, signal.SIGINT)
         process.wait(timeout=60)

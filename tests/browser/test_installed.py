@@ -20,7 +20,7 @@ from inspector.catalog import CATALOG
 from inspector.demo import DEMOS
 from inspector.program import EXTRAS
 from inspector.serving.trial import ROOT, Server, free_port, start_command, wait_until_up
-from tests.browser.looking import expect_page
+from tests.browser.looking import expect_page, printed_address
 from tests.families import VOCAB, random_model, save_checkpoint
 from tests.merges import write_merge
 from tools.package import build, install
@@ -131,7 +131,7 @@ def test_the_app_opens_a_folder_and_prints_commands_that_work(page: Page, comman
     folder = tmp_path / "it's my model"
     shutil.copytree(DEMOS["demo-bert"].folder, folder)
     with served(tmp_path, commands, f"./{folder.name}") as server:
-        page.goto(server.url)
+        page.goto(printed_address(server))
         expect_page(page, "overview", folder.name)
         page.goto(f"{server.url}/training")
         expect_page(page, "training", folder.name)
@@ -201,7 +201,7 @@ def test_without_torch_the_library_and_the_app_say_what_is_missing(
     assert done.stderr.rstrip().endswith(LACKS)
     with served(tmp_path, light_commands) as server:
         assert LACKS in server.log.read_text()
-        page.goto(server.url)
+        page.goto(printed_address(server))
         expect_page(page, "overview", "demo-bert")
         page.goto(f"{server.url}/checks")
         expect(page.get_by_text("All weights are stored as float32.")).to_be_visible()

@@ -14,6 +14,7 @@ from streamlit.web.server.starlette.starlette_app_utils import create_signed_val
 from inspector.serving import access_control as doors
 from inspector.serving import people
 from inspector.serving.access_control import AccessControl
+from inspector.serving.access_token import AccessToken
 from inspector.serving.headers import Headers, content_policy, inline_scripts, security_headers
 from inspector.serving.settings import read_serving
 from inspector.serving.websocket_filter import STRANGER_NBYTES, WebsocketFilter
@@ -34,10 +35,10 @@ async def _app(scope, receive, send):
     await send({"type": "http.response.body", "body": b"reached"})
 
 
-def ask(app, path="/", method="GET", headers=(HOST,), *, kind="http", scheme="http", incoming=()):
+def ask(app, path="/", method="GET", headers=(HOST,), *, kind="http", scheme="http", incoming=(), query=""):
     """Send one request to an ASGI app; give what it sends."""
     scope = {"type": kind, "path": path, "method": method, "headers": list(headers),
-             "scheme": scheme, "query_string": b""}  # fmt: skip
+             "scheme": scheme, "server": ("::1", 8501), "query_string": query.encode()}  # fmt: skip
     messages, sent = list(incoming) or [{"type": f"{kind}.connect"}], []
 
     async def receive():
@@ -157,6 +158,52 @@ def test_no_other_site_signs_anybody_out(oidc, site, expected):
     for path in ("/auth/logout", "/auth/logout/"):
         assert status(ask(oidc, path, headers=headers)) == expected
     assert status(ask(oidc, "/lens", headers=headers)) == 200  # a link may be followed
+
+
+@pytest.fixture
+def token() -> AccessToken:
+    return AccessToken("t" * 32)
+
+
+@pytest.fixture
+def own(token) -> AccessControl:
+    """The door of a server for this machine."""
+    return AccessControl(_app, settings=read_serving({}), token=token)
+
+
+def test_without_the_token_health_alone_is_told(own):
+    for path in (*PUBLIC, *PRIVATE):
+        for query in ("", "token=", "token=" + "u" * 32):
+            assert status(ask(own, path, query=query)) == (200 if path == "/_stcore/health" else 401), path
+    assert status(ask(own, "/_stcore/stream", kind="websocket")) == 403
+    assert status(ask(own, "/_stcore/stream", kind="websocket", query="token=" + "t" * 32)) == 403
+    for cookie in (b"inspector_token_8501=" + b"u" * 32, b"inspector_token_8501=", b"inspector_token_=" + b"t" * 32):
+        assert status(ask(own, "/lens", headers=[HOST, (b"cookie", cookie)])) == 401
+
+
+def test_the_address_with_the_token_gives_a_cookie_that_no_script_reads(own, token):
+    given = ask(own, "/lens", query=f"checkpoint=demo-bert&{token.query[1:]}&k=3")
+    told = dict(given[0]["headers"])
+    assert (status(given), told[b"location"]) == (303, b"/lens?checkpoint=demo-bert&k=3")
+    cookie, *rules = told[b"set-cookie"].decode().split("; ")
+    assert {*rules} == {"Path=/", "HttpOnly", "SameSite=Lax"}
+    headers = [HOST, (b"cookie", cookie.encode())]
+    assert status(ask(own, "/lens", headers=headers)) == 200
+    assert status(ask(own, "/_stcore/stream", headers=headers, kind="websocket")) == 101
+    assert status(ask(own, "/", headers=headers, query="token=anything")) == 303  # no address keeps one
+    assert status(ask(own, "/", query=token.query[1:])) == 303  # a second browser of the same person
+    foreign = [(b"host", b"rebound.example"), (b"cookie", cookie.encode())]
+    assert status(ask(own, "/lens", headers=foreign)) == 400
+    assert status(ask(own, "//evil.example", query=token.query[1:])) == 303
+    away = dict(ask(own, "//evil.example/x", query=token.query[1:])[0]["headers"])[b"location"]
+    assert away == b"/evil.example/x"  # this server's
+
+
+def test_the_token_of_the_browser_that_is_opened_works_once(own, token):
+    seen = token.query_once[1:]  # other users of the machine read command lines
+    assert status(ask(own, query=seen)) == 303
+    assert status(ask(own, query=seen)) == 401
+    assert status(ask(own, query=token.query_once[1:])) == 303
 
 
 async def _page(scope, receive, send):

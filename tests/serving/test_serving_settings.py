@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import streamlit as st
 from inspector.errors import SettingsError
 from inspector.results.checkpoint import Opened
 from inspector.serving import place, start
+from inspector.serving.access_token import access_token
 from inspector.serving.people import identity_of, is_admin, is_admitted, proxy_claims
 from inspector.serving.settings import Serving, read_serving, serving
 from inspector.settings import read_settings, settings
@@ -25,11 +27,13 @@ LOCAL = {"server.address": "localhost", "server.allowedHosts": ["localhost", "12
 def listening(monkeypatch):
     """Say where the server listens, and with which environment."""
 
-    def listen(address="localhost", hosts=("localhost",), **environment):
+    def listen(address="localhost", hosts=("localhost",), **settings_and_options):
         options = {"server.address": address, "server.allowedHosts": list(hosts)}
+        options |= {name: value for name, value in settings_and_options.items() if "." in name}
         monkeypatch.setattr(st, "get_option", options.__getitem__)
-        for name, value in environment.items():
-            monkeypatch.setenv(name, value)
+        for name, value in settings_and_options.items():
+            if "." not in name:
+                monkeypatch.setenv(name, value)
         settings.cache_clear()
         serving.cache_clear()
 
@@ -56,17 +60,19 @@ def test_without_settings_nobody_signs_in_and_paths_are_for_this_machine():
         ("INSPECTOR_ADMINS", "*", "separated by commas"),
         ("INSPECTOR_ADMINS", "ada@example.org", "sign-in is off"),
         ("INSPECTOR_PROXY_SECRET", "short", "fewer than 16 characters"),
+        ("INSPECTOR_TOKEN", "short-token", "fewer than 16 characters"),
+        ("INSPECTOR_TOKEN", "0123456789abcdef;x", "others than letters"),
     ],
 )
 def test_a_wrong_value_is_one_sentence_with_its_name(name, value, words):
     with pytest.raises(SettingsError, match=words) as raised:
         read_serving({name: value})
     assert name in str(raised.value)
-    assert ("SECRET" in name) <= (value not in str(raised.value))
+    assert ("SECRET" in name or "TOKEN" in name) <= (value not in str(raised.value))
 
 
 def test_a_secret_is_shown_in_no_message():
-    assert SECRET not in repr(read_serving({"INSPECTOR_PROXY_SECRET": SECRET}))
+    assert SECRET not in repr(read_serving({"INSPECTOR_PROXY_SECRET": SECRET, "INSPECTOR_TOKEN": SECRET}))
 
 
 @pytest.mark.parametrize(
@@ -230,25 +236,48 @@ def test_workers_are_told_no_secret_of_the_server():
     assert "SECRET" not in text
 
 
+@pytest.fixture
+def started(listening, monkeypatch, capsys):
+    """Start as a server does; give what it prints, and the addresses that it opens."""
+
+    def begin(address="localhost", *, headless=False, named="localhost", **environment):
+        listening(address, **{"server.headless": headless, "browser.serverAddress": named}, **environment)
+        access_token.cache_clear()
+        seen = []
+        monkeypatch.setattr(start, "open_browser", seen.append)
+
+        async def enter():
+            async with start.starting(None) as state:
+                await asyncio.sleep(0)
+                assert state == {}
+
+        run(enter())
+        return capsys.readouterr().out, seen
+
+    yield begin
+    access_token.cache_clear()
+
+
+def test_on_this_machine_the_address_has_a_token_and_the_browsers_another(started):
+    printed, (opened,) = started()
+    (shown,) = re.findall(r"http://localhost:8501/\?token=[\w-]{40,}(?=\n)", printed)
+    assert re.fullmatch(r"http://localhost:8501/\?token=[\w-]{40,}", opened)
+    assert shown != opened
+    assert started(headless=True)[1] == []
+    assert started(headless=True)[0] != printed  # another start, another token
+
+
 @pytest.mark.parametrize(
-    ("headless", "address", "opened"),
+    ("settings", "address"),
     [
-        (False, "localhost", ["http://localhost:8501"]),
-        (False, "0.0.0.0", ["http://localhost:8501"]),
-        (False, None, ["http://localhost:8501"]),
-        (True, "localhost", []),
+        ({"address": "0.0.0.0"}, "http://localhost:8501/"),
+        ({"address": None}, "http://localhost:8501/"),
+        ({"address": "0.0.0.0", "named": "inspector.example.org"}, "http://inspector.example.org:8501/"),
+        ({"INSPECTOR_SIGN_IN": "oidc"}, "http://localhost:8501/"),
+        ({"INSPECTOR_TOKEN": "off"}, "http://localhost:8501/"),
     ],
 )
-def test_a_browser_is_opened_where_there_is_a_screen(monkeypatch, headless, address, opened):
-    seen = []
-    options = {"server.headless": headless, "server.address": address}
-    monkeypatch.setattr(st, "get_option", options.__getitem__)
-    monkeypatch.setattr(start, "open_browser", seen.append)
-
-    async def begin():
-        async with start.starting(None) as state:
-            await asyncio.sleep(0)
-            assert state == {}
-
-    run(begin())
-    assert seen == opened
+def test_where_others_are_served_or_a_setting_says_so_there_is_no_token(started, settings, address):
+    printed, opened = started(**settings)
+    assert opened == [address]
+    assert printed.endswith(f" {address}\n")

@@ -71,7 +71,7 @@ def start(home: Path, *, disk_mb: int, module: str, **environment: str) -> Serve
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            env={**os.environ, "INSPECTOR_HOME": str(store), **environment},
+            env={**os.environ, "INSPECTOR_HOME": str(store), "INSPECTOR_TOKEN": "off", **environment},
         )
     return Server(f"http://localhost:{port}", process, log, started)
 
