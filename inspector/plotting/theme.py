@@ -84,7 +84,6 @@ DARK = Theme(
 
 THEMES = {theme.name: theme for theme in (LIGHT, DARK)}
 COLOR_BAR = 180  # pixels of a color bar
-LEAST = 620  # pixels: a figure of written-out names is made smaller where there are fewer
 
 
 def get_theme(name: str | None) -> Theme:

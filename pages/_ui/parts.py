@@ -88,13 +88,18 @@ def chart(
     if height:
         figure.update_layout(height=height)
     figure_files.offer(figure, key=key, file=file)
-    st.plotly_chart(_opaque(figure), theme=None, key=key, config=CHART, alt=alt)
+    st.plotly_chart(_opaque(figure), height=_height(figure), theme=None, key=key, config=CHART, alt=alt)
 
 
 def _opaque(figure: go.Figure) -> go.Figure:
     """Give a figure the page's ground, without which a saved dark one cannot be read."""
     figure.layout.paper_bgcolor = session.theme().page
     return figure
+
+
+def _height(figure: go.Figure) -> int | Literal["content"]:
+    """The room that a figure has before it is drawn: what is below does not jump."""
+    return figure.to_dict()["layout"].get("height") or "content"
 
 
 def facts(pairs: dict[str, str]) -> None:
@@ -120,6 +125,7 @@ def clickable(
     figure_files.offer(figure, key=key)
     event = st.plotly_chart(
         _opaque(figure),
+        height=_height(figure),
         theme=None,
         key=key,
         config=CHART,

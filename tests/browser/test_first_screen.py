@@ -16,6 +16,7 @@ HEIGHT = 800
 HEADING, LONGEST = 64, 1_800  # pixels
 WHOLE = 0.9  # of the picture
 WIDE, FOLD = 1280, 720  # pixels: on a screen so wide, a picture ends here
+PHONE, ZOOMED = 390, 640  # pixels: a phone, and WIDE at 200 %
 PLOT, PLACE, MAP = ".js-plotly-plot", ".st-key-picture", ".stage canvas"
 CARDS = ".st-key-questions [data-testid=stHorizontalBlock]"  # the first of them
 # page -> its picture, and inputs without which it has none
@@ -36,6 +37,17 @@ PICTURES = {
     "server": (PLACE, ""),
     "tour": (CARDS, ""),
 }
+# page -> inputs with which it has all its charts
+CHARTS = {
+    "overview": "",
+    "sharing": "",
+    "classes": "",
+    "padding": "",
+    "lens": "",
+    "masked_lm": "",
+    "embeddings": "&tab=Norms",
+    "snapshots": "&run=demo-run",
+}
 MEASURE = """picture => {
   const main = document.querySelector("[data-testid=stMain]");
   const heading = document.querySelector(".st-key-heading").getBoundingClientRect();
@@ -43,18 +55,30 @@ MEASURE = """picture => {
   const inside = Math.min(seen.bottom, innerHeight) - Math.max(seen.top, 0);
   return [heading.bottom, main.scrollHeight, seen.height, inside / seen.height, seen.bottom];
 }"""
-# A box is as high as its font, not as its letters: lines may share a little of it.
+# A box is as high as its font, not as its letters: lines may share a little of it. Boxes of slanted texts are slanted.
 CLASHES = """() => [...document.querySelectorAll(".js-plotly-plot")].flatMap(chart => {
   const frame = chart.getBoundingClientRect();
   const shown = (text) => text.textContent.trim() && !text.closest(".hoverlayer") && text.checkVisibility();
+  const corners = (text) => {
+    const { x, y, width, height } = text.getBBox(), place = text.getScreenCTM();
+    const [left, right, top, bottom] = [x + 0.5, x + width - 0.5, y + 1.5, y + height - 1.5];
+    return [[left, top], [right, top], [right, bottom], [left, bottom]]
+      .map(([x, y]) => new DOMPoint(x, y).matrixTransform(place));
+  };
   const texts = [...chart.querySelectorAll("svg text")].filter(shown)
-    .map(text => ({ text: text.textContent, box: text.getBoundingClientRect() })).filter(({ box }) => box.width);
+    .map(text => ({ text: text.textContent, box: text.getBoundingClientRect(), corners: corners(text) }))
+    .filter(({ box }) => box.width);
   const outside = texts.filter(({ box }) => box.left < frame.left - 2 || box.right > frame.right + 2);
-  const clash = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1
-    && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 3;
+  const apart = (a, b) => [0, 1].some(side => {
+    const [from, to] = [a[side], a[side + 1]];
+    const along = ({ x, y }) => x * (to.x - from.x) + y * (to.y - from.y);
+    const [one, other] = [a.map(along), b.map(along)];
+    return Math.max(...one) <= Math.min(...other) || Math.max(...other) <= Math.min(...one);
+  });
+  const clash = (a, b) => !apart(a, b) && !apart(b, a);
   return [
     ...outside.map(({ text }) => `“${text}” is cut`),
-    ...texts.flatMap((one, at) => texts.slice(at + 1).filter(other => clash(one.box, other.box))
+    ...texts.flatMap((one, at) => texts.slice(at + 1).filter(other => clash(one.corners, other.corners))
       .map(other => `“${one.text}” and “${other.text}” overlap`)),
   ];
 })"""
@@ -109,12 +133,34 @@ def test_the_first_screen(
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.parametrize("width", [PHONE, ZOOMED])
+def test_charts_on_a_small_screen(width: int, server: Server, open_browser: Callable[..., Page]) -> None:
+    """No text of a chart is cut or lies over another one, and only what must not be smaller scrolls sideways."""
+    page = open_browser(width=width, height=HEIGHT)
+    page.goto(f"{server.url}/training?checkpoint=demo-bert")
+    expect_page(page, "training", "demo-bert")
+    wrong: list[str] = []
+    for slug, inputs in CHARTS.items():
+        follow(page, f"/{slug}?checkpoint=demo-bert{inputs}")
+        expect_page(page, slug, "demo-bert")
+        expect(page.locator(PLOT).first).to_be_visible()
+        expect(page.get_by_test_id("stSkeleton")).to_have_count(0)
+        page.wait_for_timeout(500)  # heights follow what is in them
+        wide = page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth")
+        wrong += [f"{slug}: {what}" for what in page.evaluate(CLASHES)]
+        wrong += [f"{slug}: {wide} pixels wide"] if wide > width else []
+    assert not wrong, "\n".join(wrong)
+
+
 def test_what_the_measurements_find(page: Page) -> None:
     """Texts of a chart that overlap or are cut, and gray on gray."""
     page.set_content(
         "<html lang=en><title>x</title><main><h1>x</h1><p style='color:#aaa;background:#fff'>pale</p>"
         "<div class=js-plotly-plot style='width:100px;overflow:hidden'><svg width=100 height=50>"
-        "<text x=5 y=20>one</text><text x=10 y=22>two</text><text x=80 y=45>three</text></svg></div></main>"
+        "<text x=5 y=20>one</text><text x=10 y=22>two</text><text x=80 y=45>three</text>"
+        "<text transform='translate(60 3) rotate(45)'>slanted</text>"
+        "<text transform='translate(40 3) rotate(45)'>beside</text>"
+        "</svg></div></main>"
     )
     assert page.evaluate(CLASHES) == ["“three” is cut", "“one” and “two” overlap"]
     assert [found.partition(":")[0] for found in barriers(page)] == ["color-contrast"]

@@ -54,7 +54,6 @@ def class_tree(
         xaxis=look.hidden_axis(-12, 1000),
         yaxis=look.hidden_axis(len(rows) - 0.4, -0.6),
         showlegend=False,
-        meta={"least": look.LEAST},
     )
     figure.add_trace(_elbows(rows, theme))
     figure.add_trace(

@@ -14,13 +14,15 @@ import plotly.graph_objects as go
 from inspector.analyses.lens.figures_colors import Coloring, color_cells
 from inspector.plotting import theme as look
 from inspector.plotting.frames import columns, where
+from inspector.plotting.lettering import text_width
 from inspector.plotting.theme import LIGHT, Theme
 from inspector.text import percent_text, plain, shorten
 
 ACROSS = 12  # positions that stand side by side with legible tokens
 WIDTH = 620  # pixels for which tokens are cut; Plotly fits their size to the true width
-LETTER = 7.8  # pixels that a letter of 12 pixels may take
+LETTER, SIZE = 7.8, 11  # pixels that a letter takes at most, and the height of letters
 NARROWEST = 44  # pixels of a cell with a legible token: more columns make the figure wider
+LONGEST = 14  # letters of a token
 MANY = 1000  # cells: above, they are shown small and without tokens
 SMALL_HEIGHT = 560  # pixels that all rows of small cells share
 LABELS = 40  # positions that are named along an axis of small cells
@@ -56,7 +58,13 @@ class Grid:
     @property
     def letters(self) -> int:
         """Characters of the longest token that a cell shows."""
-        return int(min(max(WIDTH / self.columns / LETTER, 5), 14))
+        return int(min(max(WIDTH / self.columns / LETTER, 5), LONGEST))
+
+    def fit(self, token: str, sign: str = "") -> str:
+        """The token as far as a cell has room for it."""
+        room = max(WIDTH / self.columns, NARROWEST) - 6
+        whole = len(token) <= LONGEST and text_width(sign + token, SIZE) <= room
+        return token if whole else shorten(token, self.letters - len(sign))
 
     @property
     def width(self) -> int | None:
@@ -167,7 +175,7 @@ def _colors(top: pd.DataFrame, grid: Grid, *, coloring: Coloring, theme: Theme) 
     for layer, position, token in columns(top, "layer", "position", "token"):
         z[layer, position] = coloring.values.get((layer, position), np.nan)
         sign = f"{coloring.sign} " if (layer, position) in coloring.signs else ""
-        shown = "" if grid.small else plain(shorten(token, grid.letters - len(sign)))
+        shown = "" if grid.small else plain(grid.fit(token, sign))
         text[layer, position] = (sign + shown).strip()
     if grid.down:
         z, text = z.T, text.T
@@ -180,7 +188,7 @@ def _colors(top: pd.DataFrame, grid: Grid, *, coloring: Coloring, theme: Theme) 
         zmax=coloring.high,
         text=text.tolist(),
         texttemplate="%{text}",
-        textfont={"color": theme.ramp_ink},
+        textfont={"color": theme.ramp_ink, "size": SIZE},
         xgap=gap,
         ygap=gap,
         colorscale=scale,

@@ -13,6 +13,7 @@ from inspector.plotting.frames import columns, where
 from inspector.plotting.theme import LIGHT, Theme
 
 BAR = 52  # pixels from bar to bar
+TEXT = 72  # pixels at the right for the longest bar's text
 ROOM = 0.3  # powers of ten left of the smallest bar and right of the largest
 # label, experiment, column, color of the theme's groups
 BARS = (
@@ -48,9 +49,9 @@ def gradient_bars(experiments: pd.DataFrame, *, row: str, theme: Theme = LIGHT) 
         xaxis={
             **look.axis(title="norm of the gradient, logarithmic", theme=theme),
             "type": "log",
-            "range": [low, high + max(0.22 * (high - low), ROOM)],  # room for the text
+            "range": [low, high + max(0.06 * (high - low), ROOM)],
             "exponentformat": "e",
-            "dtick": max(1, math.ceil((high - low) / 6)),
+            "dtick": max(1, math.ceil((high - low) / 4)),
         },
         yaxis={
             **look.axis(title="", theme=theme, grid=False),
@@ -60,6 +61,7 @@ def gradient_bars(experiments: pd.DataFrame, *, row: str, theme: Theme = LIGHT) 
             "tickfont": {"size": 13, "color": theme.ink},
         },
         bargap=0.36,
+        margin={"r": TEXT},
         dragmode=False,
         showlegend=False,
     )

@@ -87,7 +87,6 @@ def sharing_graph(
         hovermode="closest",
         dragmode=False,
         clickmode="event+select",
-        meta={"least": look.LEAST},
     )
     figure.add_traces(
         [

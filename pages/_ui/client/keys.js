@@ -1,10 +1,11 @@
-// Keys: / the text, g and a letter a page, arrows the chosen cell, ? what there is. What scrolls can be focused.
+// Keys: / the text, g and a letter a page, arrows the chosen cell, ? what there is. What scrolls can be focused, and fades.
 
 const OFF = "keys off"; // in the browser's storage: single letters disturb those who dictate
 const SECOND = 1500; // milliseconds for the letter after g
 const TYPES = 'input:not([type=checkbox], [type=radio], [type=range]), textarea, select, canvas, [contenteditable=true]';
 const TEXT = ".st-key-text_line textarea, [data-testid=stMain] :is(textarea, input[type=text], input[type=search])";
-const SCROLLS = ".st-key-beside, .st-key-sharing_graph, .st-key-portrait_place, [data-testid=stCode] pre";
+const SCROLLS = ".st-key-beside, .st-key-sharing_graph, .st-key-portrait_place, .st-key-family_tree, " +
+  "[class*=heatmap_frame], [data-testid=stCode] pre";
 const STEPS = { ArrowUp: ["layer", "ArrowUp"], ArrowDown: ["layer", "ArrowDown"], ArrowRight: ["position", "ArrowUp"],
   ArrowLeft: ["position", "ArrowDown"] }; // fields beside a heat map, and the key that changes each
 const HEATMAP = ".st-key-heatmap_frame";
@@ -31,12 +32,21 @@ function step(pressed) {
   input?.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
 }
 
+/** Say where there is more of what scrolls, so that it fades there instead of ending within a line. */
+function fade(place) {
+  const right = place.scrollWidth - place.clientWidth - place.scrollLeft > 2;
+  const down = place.scrollHeight - place.clientHeight - place.scrollTop > 2;
+  if (right || down) place.dataset.more = down ? "down" : "right";
+  else delete place.dataset.more;
+}
+
 /** What scrolls by itself, and the heat map, are stops of the Tab key. */
 function makeStops() {
   for (const place of document.querySelectorAll(SCROLLS)) {
     const scrolls = place.scrollHeight > place.clientHeight + 1 || place.scrollWidth > place.clientWidth + 1;
     if (scrolls) place.tabIndex = 0;
     else place.removeAttribute("tabindex");
+    fade(place);
   }
   const heatmap = document.querySelector(HEATMAP);
   if (!heatmap || heatmap.tabIndex === 0) return;
@@ -84,7 +94,9 @@ export default function ({ data, parentElement }) {
     if (done || second) event.preventDefault();
     if (done || second || event.key === "g") event.stopPropagation(); // Streamlit has letters of its own
   };
+  const scrolled = ({ target }) => target.matches?.(SCROLLS) && fade(target);
   document.addEventListener("keydown", listen, true);
+  document.addEventListener("scroll", scrolled, true);
   let waiting;
   const observer = new MutationObserver(() => {
     clearTimeout(waiting);
@@ -94,6 +106,7 @@ export default function ({ data, parentElement }) {
   makeStops();
   leave = () => {
     document.removeEventListener("keydown", listen, true);
+    document.removeEventListener("scroll", scrolled, true);
     observer.disconnect();
     clearTimeout(waiting);
   };
