@@ -158,8 +158,9 @@ def test_what_the_measurements_find(page: Page) -> None:
         "<html lang=en><title>x</title><main><h1>x</h1><p style='color:#aaa;background:#fff'>pale</p>"
         "<div class=js-plotly-plot style='width:100px;overflow:hidden'><svg width=100 height=50>"
         "<text x=5 y=20>one</text><text x=10 y=22>two</text><text x=80 y=45>three</text>"
-        "<text transform='translate(60 3) rotate(45)'>slanted</text>"
-        "<text transform='translate(40 3) rotate(45)'>beside</text>"
+        "</svg></div><div class=js-plotly-plot style='width:300px'><svg width=300 height=90>"
+        "<text transform='translate(40 9) rotate(45)'>up and</text>"
+        "<text transform='translate(70 9) rotate(45)'>up and</text>"
         "</svg></div></main>"
     )
     assert page.evaluate(CLASHES) == ["“three” is cut", "“one” and “two” overlap"]
