@@ -60,7 +60,7 @@ Source = Annotated[
     str,
     typer.Argument(
         metavar="CHECKPOINT",
-        help="A folder, a .zip/.tar/.tar.gz, a .safetensors or .bin file, a demo's name "
+        help="A folder, a .zip/.tar/.tar.gz, a .safetensors, .bin or .gguf file, a demo's name "
         f"({', '.join(DEMOS)}), or a hub id.",
     ),
 ]

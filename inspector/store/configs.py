@@ -11,6 +11,7 @@ from typing import Any
 
 from inspector.errors import CheckpointError
 from inspector.store.names import is_text
+from inspector.store.readers.ggml import SIZES
 from inspector.store.readers.jsons import read_json
 from inspector.text import quoted, some
 
@@ -135,6 +136,7 @@ ESSENTIAL = frozenset(
 )
 LABELS = frozenset({"id2label", "label2id"})
 ROPE = frozenset({"rope_parameters", "rope_scaling"})
+BLOCKS = "blocks"  # of GGUF files: a tensor's name -> the type that its header gives
 INFINITE = {"Infinity": math.inf, "-Infinity": -math.inf}  # JSON has no such numbers
 FLOAT = "__float__"  # transformers' way to write them: an object of this key
 STACKS = "num_hidden_layers"  # of which LXMERT gives a number for each of its stacks
@@ -150,10 +152,15 @@ def _are_groups(value: Any) -> bool:
     return isinstance(value, dict) and all(isinstance(k, str) and _is_count(v) for k, v in value.items())
 
 
+def _are_blocks(value: Any) -> bool:
+    return isinstance(value, dict) and all(is_text(k) and isinstance(v, str) and v in SIZES for k, v in value.items())
+
+
 # Of quantization_config: what of it is kept, and what it must be.
 FACTS: dict[str, Callable[[Any], bool]] = {
     "bits": _is_count,
     "group_size": _is_count,
+    BLOCKS: _are_blocks,
     "groups": _are_groups,  # a module's name -> the group size of its own; MLX writes it another way
     "checkpoint_format": lambda value: isinstance(value, str) and bool(IDENTIFIER.fullmatch(value)),
     "weight_block_size": lambda value: isinstance(value, list) and len(value) == 2 and all(map(_is_count, value)),
@@ -204,7 +211,7 @@ def _quantization(config: dict[str, Any]) -> dict[str, Any]:
     said = config.get("quantization_config", config.get(MLX))
     if not isinstance(said, dict):
         return {}
-    facts = {key: said[key] for key, fits in FACTS.items() if key in said and fits(said[key])}
+    facts = {key: said[key] for key, fits in FACTS.items() if key in said.keys() - {BLOCKS} and fits(said[key])}
     own = {name: each["group_size"] for name, each in said.items() if isinstance(each, dict) and "group_size" in each}
     return facts | {"groups": own} if own and _are_groups(own) else facts
 

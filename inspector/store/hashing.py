@@ -5,7 +5,7 @@ files have `WHOLE_NBYTES` or less in all. A larger one that is opened where it l
 a first answer: each weight file is known by a *quick* digest, a SHA-256 over
 
 - its size,
-- its header (of a safetensors file; of others the first `EDGE` bytes) and its last `EDGE` bytes,
+- its header (of a safetensors file; of GGUF the first `GGUF_HEAD` bytes, of others `EDGE`) and its last `EDGE` bytes,
   where a .bin keeps the checksum of each of its records,
 - `PAGES` pages of `PAGE` bytes, evenly spaced,
 - and its device, inode and times of change (mtime, ctime); in the hub's own cache instead the name of
@@ -47,6 +47,7 @@ WHOLE_NBYTES = 100_000_000  # of a checkpoint's files: a tenth of a second
 EDGE = 1 << 16
 PAGE, PAGES = 1 << 12, 64
 MAX_HEADER = 1 << 25  # more is refused when the header is read
+GGUF_HEAD = 1 << 24  # of a file whose header has no length: most vocabularies and lists of tensors
 PIECE = 1 << 20
 THREADS = 4
 POLL_SECONDS = 0.2
@@ -195,6 +196,8 @@ def _samples(file: BinaryIO, name: str, nbytes: int) -> Iterator[tuple[int, int]
     head = EDGE
     if weight_format(name) == "safetensors":
         head = 8 + min(int.from_bytes(file.read(8), "little"), MAX_HEADER)
+    elif weight_format(name) == "gguf":
+        head = GGUF_HEAD
     yield 0, head
     for number in range(1, PAGES + 1):
         yield number * nbytes // (PAGES + 1), PAGE

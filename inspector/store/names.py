@@ -37,12 +37,16 @@ VOCABULARIES = {
     "sentencepiece.bpe.model": "sentencepiece",
 }
 INDEXES = {"model.safetensors.index.json": "json", "pytorch_model.bin.index.json": "json"}
-WEIGHT_SUFFIXES = {".safetensors": "safetensors"} | dict.fromkeys((".bin", ".pt", ".pth", ".ckpt"), "pytorch")
+WEIGHT_SUFFIXES = {
+    ".safetensors": "safetensors",
+    **dict.fromkeys((".bin", ".pt", ".pth", ".ckpt"), "pytorch"),
+    ".gguf": "gguf",
+}
 # What a training run leaves beside the weights: same suffixes, but no weights of the model.
 NOT_WEIGHTS = re.compile(r"(training_args|optimizer|scheduler|scaler|rng_state|random_states|trainer_state).*")
 ARCHIVE_SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz")
 # Weights in formats that are not read: said, not silently passed over.
-OTHER_WEIGHTS = (".h5", ".msgpack", ".onnx", ".ot", ".gguf", ".pdparams", ".tflite")
+OTHER_WEIGHTS = (".h5", ".msgpack", ".onnx", ".ot", ".pdparams", ".tflite")
 
 
 def file_format(name: str) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from inspector.progress import Progress, throttled
 from inspector.settings import Settings
 from inspector.store.adapters import CONFIG as ADAPTER_CONFIG
 from inspector.store.adapters import describe_adapter, read_adapter_config
-from inspector.store.configs import rebuild_config
+from inspector.store.configs import BLOCKS, rebuild_config
 from inspector.store.files import put_folder, workspace
 from inspector.store.hashing import Identity, fingerprint_of, identify
 from inspector.store.manifests.columns import Tensors
@@ -26,6 +27,7 @@ from inspector.store.manifests.reader import FOLDER, WEIGHTS
 from inspector.store.modules import stage_modules
 from inspector.store.names import CONFIGS, INDEXES, clean_name, file_format, weight_format
 from inspector.store.origins.sources import Source
+from inspector.store.readers.ggml import READ
 from inspector.store.readers.index import Weights, choose_weights
 from inspector.store.readers.ranges import stamp_of
 from inspector.store.readers.sets import put_together, read_header, refuse_sizes
@@ -33,10 +35,13 @@ from inspector.store.sizes import size_warnings
 from inspector.store.stored import write_entry
 from inspector.store.tokenizer_files import stage_tokenizer
 from inspector.store.wrappers import describe_wrappers, unwrapped
+from inspector.text import plural, some
 
 NO_CONFIG = "There is no config.json: the tensors can be listed, but no model can be built from them."
 NO_TOKENIZER = "There is no tokenizer in this checkpoint: tokens are shown by their ids."
 COMMON = re.compile(r"(pytorch_)?model[-.]")  # how the names of most weight files begin
+BESIDE = "{names}: not read, since a GGUF file brings its own configuration and tokenizer."
+UNREAD_BLOCKS = "{count} stored as {block}, which this tool does not dequantize: only the headers are shown."
 MODEL_CONFIGS = ("config.json", ADAPTER_CONFIG)
 CODE = "The checkpoint contains Python files: they are not read and never run."
 
@@ -148,6 +153,7 @@ def rebuilt(source: Source, *, settings: Settings, progress: Progress) -> Iterat
         name: path
         for name, path in sorted(source.files.items())
         if weight_format(name) is None or name in (*contents.weights.names, *contents.weights.numbered)
+        if not contents.weights.alone or weight_format(name)
         if name not in INDEXES or name == contents.weights.index
         if name not in MODEL_CONFIGS or name in contents.configs
     }
@@ -199,30 +205,30 @@ def _read(source: Source, progress: Progress) -> _Contents:
     warnings = [*weights.warnings]
     if any(name.endswith(".py") for name in source.ignored):
         warnings.append(CODE)
-    config, quantization, configs = None, {}, {}
-    if "config.json" in source.files:
-        rebuilt = rebuild_config(source.files["config.json"])
-        config, quantization = rebuilt.settings, rebuilt.quantization
-        warnings += rebuilt.warnings
-        configs = {"config.json": rebuilt.settings}
-    else:
-        warnings.append(NO_CONFIG)
+    config, quantization, said = _read_config(source, weights)
+    warnings += said
     parts: list[Tensors] = []
     aliases: dict[str, str] = {}
+    blocks: dict[str, str] = {}
     tell = throttled(progress)
     for number, name in enumerate(weights.names, start=1):
         tell(None, f"Reading header {number} of {len(weights.names)}")
         header = read_header(source.files[name], name)
         parts.append(header.tensors)
         aliases |= header.aliases
+        blocks |= header.blocks
         warnings += header.warnings
     found = put_together(weights, parts, source.files)
-    said = read_adapter_config(source.files[ADAPTER_CONFIG]) if ADAPTER_CONFIG in source.files else None
-    if adapter := describe_adapter(weights.names, found.tensors.names, said):
-        configs = {} if said is None else {ADAPTER_CONFIG: said}
+    if blocks:
+        quantization = {BLOCKS: blocks}
+        warnings += _unread_blocks(blocks)
+    tells = ADAPTER_CONFIG in source.files and not weights.alone
+    adapts = read_adapter_config(source.files[ADAPTER_CONFIG]) if tells else None
+    if adapter := describe_adapter(weights.names, found.tensors.names, adapts):
+        configs = {} if adapts is None else {ADAPTER_CONFIG: adapts}
         return _Contents(weights, found.tensors, aliases, None, {}, (adapter,), adapter, configs, found.findings)
     warnings += (each.detail for each in found.findings if each.problem != TOTAL)  # which no loader reads
-    own = unwrapped(found.tensors.names, config)
+    own = {} if weights.alone else unwrapped(found.tensors.names, config)
     if own:
         warnings.append(describe_wrappers(own))
         found = replace(found, tensors=found.tensors.renamed(own))
@@ -230,9 +236,32 @@ def _read(source: Source, progress: Progress) -> _Contents:
     if config is not None:
         refuse_sizes(config, weights, found, source.files)
         warnings += size_warnings(config, found.tensors)
+    configs = {} if config is None else {"config.json": config}
     return _Contents(
         weights, found.tensors, aliases, config, quantization, tuple(warnings), "", configs, found.findings
     )
+
+
+def _read_config(source: Source, weights: Weights) -> tuple[dict[str, Any] | None, dict[str, Any], tuple[str, ...]]:
+    """What config.json keeps of its settings, what it says of quantized weights, and what is to be said of it."""
+    if weights.alone:
+        return None, {}, _beside(source.files)
+    if "config.json" not in source.files:
+        return None, {}, (NO_CONFIG,)
+    rebuilt = rebuild_config(source.files["config.json"])
+    return rebuilt.settings, rebuilt.quantization, rebuilt.warnings
+
+
+def _beside(files: Mapping[str, Path]) -> tuple[str, ...]:
+    """Say it where files lie beside weights that describe themselves."""
+    others = sorted(name for name in files if weight_format(name) is None)
+    return (BESIDE.format(names=some(others, 3)),) if others else ()
+
+
+def _unread_blocks(blocks: Mapping[str, str]) -> list[str]:
+    """Name the types of blocks whose numbers cannot be read."""
+    types = Counter(block for block in blocks.values() if block not in READ)
+    return [UNREAD_BLOCKS.format(count=plural(count, "tensor"), block=block) for block, count in sorted(types.items())]
 
 
 def _warnings(contents: _Contents, source: Source, *, has_tokenizer: bool) -> tuple[str, ...]:

@@ -48,6 +48,8 @@ READS = "tests/store/test_store_pytorch.py::test_reads_what_torch_saved"
 HEADERS = "tests/store/test_hostile_beyond.py::test_headers_that_lie_past_the_known_ways"
 HASHED = "tests/store/test_shared_store.py::test_another_server_gets_the_upload_byte_for_byte"
 STAGED = "tests/store/test_shared_store.py::test_what_comes_out_of_staging_must_be_what_was_asked_for"
+LYING = "tests/store/test_gguf.py::test_a_header_that_lies_is_refused_in_a_sentence"
+WRITTEN = "tests/store/test_gguf.py::test_a_file_is_read_as_gguf_reads_it"
 CUT_OFF = "tests/store/test_store_pytorch.py::test_truncated_files"
 SOUND = "tests/analyses/checks/test_checks.py::test_a_healthy_checkpoint_raises_no_alarm"
 READERS = "inspector/store/readers"
@@ -68,6 +70,8 @@ TABLE = (
         f"{READERS}/safetensors.py", "download the file itself", "the bytes are a Git LFS pointer or a web page",
         "tests/store/test_store_refusals.py::test_safetensors_that_lie", OPENS,
     ),
+    Proven(f"{READERS}/gguf.py", "et the file again", "the file's bytes contradict its own header", LYING, WRITTEN),
+    Proven(f"{READERS}/gguf.py", "convert ", "the file's first bytes give its version and byte order", LYING, WRITTEN),
     Proven(f"{READERS}/pytorch.py", "et the file again", "the archive contradicts its own directory", CUT_OFF, READS),
     Proven(f"{READERS}/pytorch.py", "Get it again", "storages end past the end of the file", CUT_OFF, READS),
     Proven(

@@ -24,6 +24,7 @@ def seeds() -> dict[str, dict[str, bytes]]:
     """Every seed: target -> name -> bytes."""
     return {
         "safetensors": _safetensors(),
+        "gguf": _ggufs(),
         "pytorch": _pytorch(),
         "pickle": _pickles(),
         "archive": _archives(),
@@ -71,6 +72,37 @@ def _safetensors() -> dict[str, bytes]:
         "overlap": _header({"a": _entry(0, 8), "b": _entry(4, 12)}, bytes(12)),
         "escapes": _header({'\u202e"\\\ud800': _entry(0, 8)}, bytes(8)),
         "lfs": b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n",
+    }
+
+
+def _gguf_text(value: str) -> bytes:
+    return struct.pack("<Q", len(value.encode())) + value.encode()
+
+
+def _gguf(metadata: dict[str, tuple[int, bytes]], tensors: dict[str, tuple[int, int, int]], version: int = 3) -> bytes:
+    """A file of GGUF: key -> kind and value, tensor -> columns, type and offset."""
+    head = b"GGUF" + struct.pack("<IQQ", version, len(tensors), len(metadata))
+    head += b"".join(_gguf_text(key) + struct.pack("<I", kind) + value for key, (kind, value) in metadata.items())
+    head += b"".join(_gguf_text(name) + struct.pack("<IQIQ", 1, *rest) for name, rest in tensors.items())
+    return head + bytes(-len(head) % 32) + bytes(96)
+
+
+def _ggufs() -> dict[str, bytes]:
+    words = struct.pack("<IQ", 8, 3) + b"".join(map(_gguf_text, ("a", "▁b", "")))
+    metadata = {
+        "general.architecture": (8, _gguf_text("llama")),
+        "llama.block_count": (4, struct.pack("<I", 1)),
+        "llama.rope.freq_base": (6, struct.pack("<f", 1e4)),
+        "tokenizer.ggml.tokens": (9, words),
+        "tokenizer.ggml.scores": (9, struct.pack("<IQ3f", 6, 3, 0, -1, -2)),
+    }
+    two = {"token_embd.weight": (32, 2, 0), "output_norm.weight": (8, 0, 32)}
+    return {
+        "two": _gguf(metadata, two),
+        "version-2": _gguf({}, {"a": (8, 0, 0)}, version=2),
+        "overlap": _gguf({}, {"a": (8, 0, 0), "b": (8, 0, 0)}),
+        "nested": _gguf({"a": (9, struct.pack("<IQIQI", 9, 1, 4, 1, 1))}, {"a": (8, 0, 0)}),
+        "many": _gguf({"a": (9, struct.pack("<IQ", 8, 2**40))}, {"a": (8, 0, 0)}),
     }
 
 

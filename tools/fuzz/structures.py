@@ -92,6 +92,32 @@ def safetensors(draw: Draw) -> bytes:
 
 
 @st.composite
+def ggufs(draw: Draw) -> bytes:
+    """A header of GGUF whose numbers lie now and then, and some bytes of weights."""
+    small = st.integers(0, 3)
+    number = small | st.sampled_from([8, 32, 256, 2**31, 2**32 - 1])
+    wide = number | st.sampled_from([2**33, 2**40, 2**63, 2**64 - 1])
+
+    def text() -> bytes:
+        data = draw(TENSOR_NAMES).encode(errors="surrogatepass")
+        return struct.pack("<Q", draw(st.just(len(data)) | st.just(len(data)) | wide)) + data
+
+    keys, tensors = draw(small), draw(small)
+    head = [b"GGUF", struct.pack("<I", draw(st.sampled_from([3, 3, 3, 2, 1, 4, 3 << 24])))]
+    head.append(struct.pack("<QQ", *(draw(st.just(count) | st.just(count) | wide) for count in (tensors, keys))))
+    for _ in range(keys):
+        kind = draw(st.integers(0, 13))
+        inner = struct.pack("<IQ", draw(st.integers(0, 13)), draw(wide)) if kind == 9 else b""
+        head += [text(), struct.pack("<I", kind), inner, text() if kind == 8 else draw(st.binary(max_size=8))]
+    for place in range(tensors):
+        axes = draw(st.lists(wide, max_size=3))
+        head += [text(), struct.pack(f"<I{len(axes)}Q", len(axes), *axes)]
+        head.append(struct.pack("<IQ", draw(number), draw(st.just(32 * place) | wide)))
+    whole = b"".join(head)
+    return whole + bytes(-len(whole) % 32 + draw(st.sampled_from([0, 32, 96])))
+
+
+@st.composite
 def archives(draw: Draw) -> bytes:
     """A zip or a tar of odd names and kinds, sometimes with a few bytes changed."""
     files = {name: draw(st.binary(max_size=30)) for name in draw(st.lists(NAMES, max_size=5))}
@@ -240,6 +266,7 @@ def pytorch(draw: Draw) -> bytes:
 
 STRUCTURES: dict[str, st.SearchStrategy[bytes]] = {
     "safetensors": safetensors(),
+    "gguf": ggufs(),
     "pytorch": pytorch(),
     "pickle": pickles(),
     "archive": archives(),

@@ -19,6 +19,7 @@ from inspector.store.manifests.columns import TensorInfo, Tensors
 from inspector.store.manifests.manifest import Manifest
 from inspector.store.modules import stage_modules
 from inspector.store.readers.archives import unpack
+from inspector.store.readers.gguf import Array, read_array, read_gguf
 from inspector.store.readers.index import choose_weights
 from inspector.store.readers.pickles import unpickle
 from inspector.store.readers.pytorch import read_pytorch
@@ -38,6 +39,17 @@ def safetensors(data: bytes, folder: Path) -> None:
         assert tensor.begin + tensor.nbytes <= len(data), "a tensor past the end of its file"
     for text in header.aliases:
         text.encode()
+
+
+def gguf(data: bytes, folder: Path) -> None:
+    """The header of model.gguf, and the arrays of its metadata."""
+    path = _file(folder, "model.gguf", data)
+    header = read_gguf(path, path.name)
+    for tensor in header.tensors:
+        assert tensor.begin + tensor.nbytes <= len(data), "a tensor past the end of its file"
+    for value in header.metadata.values():
+        if isinstance(value, Array):
+            assert len(read_array(path, path.name, value)) == value.count
 
 
 def pytorch(data: bytes, folder: Path) -> None:
@@ -181,7 +193,7 @@ MANIFEST_FINGERPRINT = fingerprint_of({"config.json": "a" * 64, "model.safetenso
 TARGETS: dict[str, Callable[[bytes, Path], None]] = {
     function.__name__: function
     for function in (
-        *(safetensors, pytorch, pickle, archive, config, index, tokenizer_config, modules, tokenizer, message),
+        *(safetensors, gguf, pytorch, pickle, archive, config, index, tokenizer_config, modules, tokenizer, message),
         manifest,
     )
 }

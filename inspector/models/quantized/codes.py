@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
+from inspector.models.quantized.ggml import dequantize_blocks, nearest_in_blocks
 from inspector.models.quantized.layout import Layout, Quantized
 from inspector.models.tensors import Reader
 from inspector.store.manifests.columns import TensorInfo, Tensors
@@ -302,6 +303,16 @@ def _rounding(table: torch.Tensor) -> Callable[[torch.Tensor], torch.Tensor]:
     return lambda numbers: ordered[torch.bucketize(numbers.contiguous(), between)]
 
 
+def _blocks(parts: Parts, quantized: Quantized) -> Dequantizer:
+    """Some codes of ggml, and the scales that they share, after each other."""
+    stored = parts["codes"].reshape(-1, parts["codes"].shape[-1])
+    block = quantized.options["block"]
+    return Dequantizer(
+        lambda part: dequantize_blocks(stored[part], block),
+        lambda part, numbers: nearest_in_blocks(stored[part], block, numbers),
+    )
+
+
 OPENERS: dict[str, Callable[[Parts, Quantized], Dequantizer]] = {
     "gptq": _gptq,
     "awq": _awq,
@@ -311,4 +322,5 @@ OPENERS: dict[str, Callable[[Parts, Quantized], Dequantizer]] = {
     "int8": _int8,
     "bits4": _bits4,
     "float4": _float4,
+    "blocks": _blocks,
 }

@@ -20,6 +20,8 @@ from inspector.errors import CheckpointError
 from inspector.store.copies import read_pieces
 from inspector.store.manifests.columns import TensorInfo
 from inspector.store.manifests.manifest import Manifest
+from inspector.store.names import weight_format
+from inspector.store.readers.ggml import READ, SIZES, shape_of
 from inspector.store.readers.jsons import parse_json
 from inspector.store.readers.safetensors import SHAPES
 
@@ -265,6 +267,14 @@ def nf4(base: str, tensors: Tensors, manifest: Manifest) -> Codes:
 def fp4(base: str, tensors: Tensors, manifest: Manifest) -> Codes:
     """Read bitsandbytes' FP4, as NF4 with another table."""
     return _bits4(base, tensors, manifest, "fp4")
+
+
+def blocks(name: str, block: str, tensors: Mapping[str, TensorInfo]) -> Codes:
+    """Read ggml's blocks, of the type that the header of a GGUF file gives."""
+    codes = tensors[name]
+    _check(block in READ, codes.dtype == "uint8", codes.shape, weight_format(codes.file) == "gguf")
+    _check(not codes.shape[-1] % SIZES[block][1])
+    return Codes(shape_of(codes, block), "blocks", f"{block} (GGUF)", {"codes": codes}, {"block": block})
 
 
 def _bits4(base: str, tensors: Tensors, manifest: Manifest, kind: str) -> Codes:

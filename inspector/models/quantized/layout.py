@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from inspector.errors import CheckpointError
 from inspector.models.quantized.companions import Unread, find_unread
-from inspector.models.quantized.formats import CONVENTIONS, FLOATS, Codes, UnreadableError
+from inspector.models.quantized.formats import CONVENTIONS, FLOATS, Codes, UnreadableError, blocks
+from inspector.store.configs import BLOCKS
 from inspector.store.manifests.columns import Kind, TensorInfo, Tensors
 from inspector.store.manifests.documents import collector_paused
 from inspector.store.manifests.manifest import Manifest
@@ -83,8 +85,14 @@ def find_quantized(manifest: Manifest) -> dict[str, Quantized]:
     said = read_setting(config, "dtype", "torch_dtype").value
     dtype = str(said) if said in FLOATS else ""
     conv1d = config.get("model_type") in CONV1D
+    for name, block in manifest.quantization.get(BLOCKS, {}).items():
+        with suppress(UnreadableError, KeyError):
+            shape, kind, scheme, parts, options, *_ = blocks(name, block, tensors)
+            found[name] = Quantized(name, shape, dtype or "float32", kind, scheme, parts, options)
     for name in tensors:
-        if not name.endswith(endings):  # one look at most names, of which there may be a hundred thousand
+        if (
+            not name.endswith(endings) or name in found
+        ):  # one look at most names, of which there may be a hundred thousand
             continue
         ending = next(filter(name.endswith, endings))
         instead, read = CONVENTIONS[ending]

@@ -53,7 +53,7 @@ class OnDisk(Origin):
             return file_source(place, within=roots)
         raise CheckpointError(
             f"{quoted(place.name)} is not a checkpoint: give a folder, an archive (.zip, .tar, "
-            ".tar.gz) or a weight file (.safetensors, .bin, .pt, .pth, .ckpt)."
+            ".tar.gz) or a weight file (.safetensors, .bin, .pt, .pth, .ckpt, .gguf)."
         )
 
     def reads(self, reach: Reach) -> Iterator[Path]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import stat
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from inspector.errors import CheckpointError
 from inspector.store.names import CONFIGS, INNER, MODULES, VOCABULARIES, file_format, weight_format
 from inspector.store.origins.links import follow_link
+from inspector.store.readers.index import SHARD
 from inspector.text import quoted
 
 MAX_PATH = 1_000  # characters of a name with its folders
@@ -218,11 +219,21 @@ def _common_depth(paths: list[PurePosixPath]) -> int:
     return depth
 
 
+def shards_beside(path: Path) -> Iterator[str]:
+    """The names of the other parts of a file of GGUF that was split, as llama.cpp opens them: by any of their paths."""
+    found = SHARD.fullmatch(path.name) if weight_format(path.name) == "gguf" else None
+    for number in range(1, int(found["count"]) + 1 if found else 0):
+        name = f"{found['stem']}-{number:05d}-of-{found['count']}{found['suffix']}" if found else ""
+        if is_regular(path.with_name(name)):
+            yield name
+
+
 def file_source(path: Path, *, within: tuple[Path, ...] = ()) -> Source:
-    """A single weight file, with the configuration and the tokenizer that lie beside it.
+    """A single weight file with all parts that it was split into, the configuration and the tokenizer beside it.
 
     Raises:
         CheckpointError: If one of them is a link that `folder_source` does not follow.
     """
     files = _own_files(path.parent, CONFIGS | VOCABULARIES, within) | {path.name: _own_file(path, within)}
+    files |= _own_files(path.parent, shards_beside(path), within)
     return Source("folder", path.name, files, (), owned=False, links=_linked(files, (path.parent,)))

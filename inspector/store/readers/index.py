@@ -17,6 +17,7 @@ from inspector.text import quoted
 MAX_INDEX_NBYTES = 50_000_000
 # As save_pretrained numbers shards, and as those do who write the count with more digits.
 SHARD = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>0?\d{5})(?P<suffix>\.[a-z]+)")
+SETS = (("safetensors", "model", ".safetensors"), ("pytorch", "pytorch_model", ".bin"), ("gguf", "model", ".gguf"))
 TWO_SETS = "There are two sets of weights"
 
 
@@ -30,6 +31,11 @@ class Weights:
     metadata: Any  # the index's, unchecked; None without one
     unlisted: tuple[str, ...]  # other files of the format, which are not read
     pickled: tuple[str, ...]  # files of PyTorch's format beside safetensors, which are not read
+
+    @property
+    def alone(self) -> bool:
+        """Whether the weights bring their configuration and tokenizer, and no other file counts."""
+        return weight_format(self.names[0]) == "gguf"
 
     @property
     def numbered(self) -> tuple[str, ...]:
@@ -71,9 +77,10 @@ def choose_weights(files: Mapping[str, Path], ignored: Sequence[str] = ()) -> We
     beside = [name for name in weights if is_adapter_file(name)]
     read = weights if len(beside) == len(weights) else [name for name in weights if name not in beside]
     by_format = {
-        wanted: sorted(name for name in read if weight_format(name) == wanted) for wanted in ("safetensors", "pytorch")
+        wanted: sorted(name for name in read if weight_format(name) == wanted)
+        for wanted in ("safetensors", "pytorch", "gguf")
     }
-    for wanted, stem, suffix in (("safetensors", "model", ".safetensors"), ("pytorch", "pytorch_model", ".bin")):
+    for wanted, stem, suffix in SETS:
         names = by_format[wanted]
         if not names:
             continue

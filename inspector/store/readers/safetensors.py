@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from operator import attrgetter
 from pathlib import Path
@@ -60,6 +60,7 @@ class Header:
     tensors: Tensors  # in file order
     aliases: dict[str, str]  # name listed only in the metadata -> name of the stored tensor
     warnings: tuple[str, ...] = ()
+    blocks: Mapping[str, str] = field(default_factory=dict)  # tensor -> the type of its ggml blocks, if it has any
 
 
 def refuse_foreign(path: Path, name: str) -> None:

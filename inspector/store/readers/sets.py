@@ -20,13 +20,18 @@ from inspector.store.manifests.columns import TensorInfo, Tensors, stored_once
 from inspector.store.manifests.findings import MAX_FOUND, Finding
 from inspector.store.manifests.manifest import Manifest
 from inspector.store.names import weight_format
+from inspector.store.readers.gguf import read_gguf
 from inspector.store.readers.index import Weights
 from inspector.store.readers.pytorch import read_pytorch
 from inspector.store.readers.safetensors import MAX_TENSORS, Header, read_safetensors
 from inspector.store.sizes import refuse_wrong_sizes
 from inspector.text import plural, quoted
 
-READERS: dict[str, Callable[[Path, str], Header]] = {"safetensors": read_safetensors, "pytorch": read_pytorch}
+READERS: dict[str, Callable[[Path, str], Header]] = {
+    "safetensors": read_safetensors,
+    "pytorch": read_pytorch,
+    "gguf": read_gguf,
+}
 MOST_UNREAD = 1_000  # files whose headers are looked at though they are not read
 UNREADABLE = Tensors.of(())
 BY_INDEX = "a program that finds tensors by the index fails"

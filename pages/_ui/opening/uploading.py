@@ -22,8 +22,8 @@ from pages._ui.opening.arrivals import Place
 
 Way = Literal["Files", "Folder", "Archive"]
 HINT = (
-    "config.json, weights (.safetensors or .bin, sharded or not) and tokenizer files, or one .zip, .tar or .tar.gz "
-    "that holds them."
+    "config.json, weights (.safetensors, .bin or .gguf, sharded or not) and tokenizer files, or one .zip, .tar or "
+    ".tar.gz that holds them."
 )
 OTHER_WAY = "Files are copied to this server. A folder path or a hub id avoids the copy."
 SHARED = "Everyone with access to this server can see, rename and delete uploads."
