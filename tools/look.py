@@ -16,7 +16,7 @@ from tools.chromium import FLAGS, find_chromium
 
 WIDTH, HEIGHT = 1280, 800
 THUMB = 620  # pixels
-INPUTS = {"compare": "&other=demo-gpt2", "snapshots": "&run=demo-run"}
+INPUTS = {"compare": "&other=demo-gpt2"}
 SLUGS = (*dict.fromkeys(analysis.slug for analysis in CATALOG.values()), "report", "tour", "server")
 CALM = "[data-testid=stApp][data-test-script-state=notRunning]"
 MILLISECONDS = 120_000  # for a model that has to be loaded first

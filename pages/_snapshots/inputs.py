@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
-import pandas as pd
 import streamlit as st
 
 from inspector.analyses.checks.request import CheckRequest
@@ -18,11 +17,9 @@ from inspector.serving.place import serves_others
 from inspector.store.origins.snapshots import Snapshot, folder_of
 from inspector.text import literal, plural
 from pages._snapshots.runs import Run
-from pages._ui import options, parts, session
+from pages._ui import inputs, options, parts, session
 
 VERDICTS = {"ties": request_of("sharing")(), "checks": CheckRequest()}  # quantity -> what asks for it
-
-
 QUANTITIES = {
     "Padding": "padding",
     "Norms": "norms",
@@ -43,25 +40,26 @@ class Choice:
     evenly: bool
 
 
-def ask(run: Run) -> Choice:
+def ask() -> Choice:
     """Ask which quantity, and of what."""
-    with st.container(key="controls", horizontal=True, vertical_alignment="bottom"):
-        title = st.segmented_control(
-            "Quantity", list(QUANTITIES), default="Padding", required=True, key="quantity", bind="query-params"
-        )
-        quantity = QUANTITIES[title or "Padding"]
-        given, against = {}, {}
-        if quantity in ("drift", "neighbours"):
-            given["tokens"] = options.ask(VitalsRequest, "tokens", placeholder="the first special tokens")
-            against["against"] = options.ask(SeriesRequest, "against", segmented=True)
-        if quantity == "neighbours":
-            given["k"] = options.ask(VitalsRequest, "k")
-        evenly = quantity not in VERDICTS and st.toggle(
-            "Equal distances",
-            key="evenly",
-            bind="query-params",
-            help="Draw snapshots at equal distances, regardless of the steps between them.",
-        )
+    title = st.segmented_control(
+        "Quantity", list(QUANTITIES), default="Padding", required=True, key="quantity", bind="query-params"
+    )
+    quantity = QUANTITIES[title or "Padding"]
+    given, against, evenly = {}, {}, False
+    if quantity in ("drift", "neighbours"):
+        given["tokens"] = options.ask(VitalsRequest, "tokens", placeholder="the first special tokens")
+        against["against"] = options.ask(SeriesRequest, "against", segmented=True)
+    if quantity not in VERDICTS:
+        with inputs.folded_options():
+            if quantity == "neighbours":
+                given["k"] = options.ask(VitalsRequest, "k")
+            evenly = st.toggle(
+                "Equal distances",
+                key="evenly",
+                bind="query-params",
+                help="Draw snapshots at equal distances, regardless of the steps between them.",
+            )
     return Choice(quantity, options.make(VitalsRequest, **given), options.make(SeriesRequest, **against), evenly)
 
 
@@ -70,13 +68,6 @@ def counted(answers: list[tuple[Snapshot, Any]], run: Run) -> str:
     if len(answers) == len(run.snapshots):
         return plural(len(answers), "snapshot")
     return f"{len(answers):,} of {plural(len(run.snapshots), 'snapshot')}"
-
-
-def cells(frame: pd.DataFrame, quantity: str) -> pd.DataFrame:
-    """What a grid of verdicts is drawn from."""
-    names = {"ties": ("group", "verdict", "reason"), "checks": ("check", "status", "detail")}
-    row, verdict, detail = names[quantity]
-    return frame.rename(columns={row: "row", verdict: "verdict", detail: "detail"})
 
 
 def say_nothing() -> None:

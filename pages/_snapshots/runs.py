@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from inspector.demo import RUNS
 from inspector.errors import InspectorError
@@ -26,23 +27,6 @@ ARCHIVE = (
     "each with its weights, config.json and tokenizer. Each snapshot becomes a separate upload, which every page can "
     "open."
 )
-TEACHES = """\
-A training run leaves snapshots: folders such as `checkpoint-500`, `step_1000` or `global_step2000`.
-The app analyzes every snapshot in the same way, several at once, and plots the results over the steps in
-the names, or in the order of the names if a name has no step. You can follow:
-
-- **Padding**: the length of the `[PAD]` row compared with the median row. In a tied model it grows
-  although its look-up gets no gradient: the softmax pushes on every row at every position.
-- **Norms**: the longest, the median and the shortest row of the embedding matrix.
-- **Drift**: the cosine between a token's row and the same token's row in the first or the last snapshot.
-- **Neighbors**: how many of a row's nearest rows in the first (or last) snapshot are still near
-  it, for your tokens and for random rows. When neighbors are no longer lost, the space has
-  settled.
-- **Ties**: which names share memory, snapshot by snapshot: a tie that breaks in the middle of a run
-  turns one matrix into two.
-- **Checks**: all checks of the *Checks* page, which show the step at which the first NaN appears.
-
-Norms, drift and neighbors need only the embedding matrix, so only that is read from each file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,34 +38,36 @@ class Run:
     snapshots: tuple[Snapshot, ...]
 
 
-def choose(checkpoint: Opened) -> Run:
-    """Ask for the run; without one the page ends here, and says what it is for."""
+def choose(checkpoint: Opened, line: DeltaGenerator) -> Run:
+    """Ask for the run: by default the one that the open checkpoint is of, or the bundled one.
+
+    Args:
+        checkpoint: The open one.
+        line: Where the fields are drawn.
+    """
     state = st.session_state
     if "run arrived" in state:
         state["run"], state["run warnings"] = state["run arrived"]
     uploads = uploaded_runs(list_uploads(settings(), sign_in.asker()))
     known = [*RUNS, *(f"{UPLOADS}:{name}" for name in uploads), *_beside(checkpoint)]
-    line = st.container(horizontal=True, vertical_alignment="bottom")
     reference = line.selectbox(
         "Run",
         known,
         key="run",
         bind="query-params",
-        index=None,
+        index=_usual(checkpoint, known),
         accept_new_options=True,
         placeholder="Choose one, or type path:FOLDER",
         help="A bundled run, uploaded snapshots, or path: with a folder on this server that contains the snapshot "
         "folders",
         on_change=agreeing.agree_to,
         args=("run",),
+        width=180,
     )
     state.pop("run arrived", None)  # only now: a run that ends before loses what a program set
-    _offer_upload(line if reference else st, expanded=reference is None)
+    _offer_upload(line)
     if "run arrived" in state:
         st.rerun()
-    if reference is None:
-        _teach()
-        st.stop()
     if agreeing.must_ask(reference):
         agreeing.ask(reference)
         st.stop()
@@ -101,9 +87,14 @@ def _beside(checkpoint: Opened) -> list[str]:
     return [str(OnDisk(str(path.parent)))] if path and paths_are_open() else []
 
 
-def _offer_upload(place: Any, *, expanded: bool) -> None:
-    width = "stretch" if expanded else 230
-    with place.expander("Upload snapshots", icon=":material/upload_file:", expanded=expanded, width=width):
+def _usual(checkpoint: Opened, known: Sequence[str]) -> int:
+    """Place of the run that is shown unless another one is chosen."""
+    own = f"{UPLOADS}:{checkpoint.name.rpartition('/')[0]}"
+    return known.index(own) if own in known else 0
+
+
+def _offer_upload(place: DeltaGenerator) -> None:
+    with place.expander("Upload snapshots", icon=":material/upload_file:", width=230):
         st.caption(ARCHIVE)
         uploading.draw("snapshots", "Archive")
     arrivals.open_all("snapshots", _show)
@@ -115,16 +106,6 @@ def _show(opened: Opened) -> None:
     run = opened.name.rpartition("/")[0]
     left_out = [said for said in opened.warnings if " was left out: " in said]
     st.session_state["run arrived"] = f"{UPLOADS}:{run}", left_out
-
-
-def _teach() -> None:
-    """What an empty page says."""
-    st.info(
-        "Choose a run: a bundled one, snapshots that you upload, or a folder on this server.",
-        icon=":material/timeline:",
-    )
-    _offer_example()
-    st.markdown(TEACHES)
 
 
 def _offer_example() -> None:

@@ -31,14 +31,13 @@ def chart(app: AppTest) -> dict:
     return json.loads(found.proto.spec)
 
 
-def test_an_empty_page_says_what_it_is_for_and_shows_the_demo(open_app: Open) -> None:
+def test_the_bundled_run_is_shown_unless_another_is_chosen(open_app: Open) -> None:
     app = open_app("snapshots")
-    assert not app.get("plotly_chart")
-    assert "A training run leaves snapshots" in said(app)
-    button(app, "Show demo-run").click().run()
     assert not app.exception
     assert "demo-run" in chart(app)["layout"]["title"]["text"]
-    assert app.query_params["run"] == "demo-run"
+    frame = app.dataframe[0].value
+    ends = [f"{frame[column].iloc[0]:.3g} → {frame[column].iloc[-1]:.3g}" for column in ("pad_norm", "median")]
+    assert f"from checkpoint-0 to checkpoint-1000: padding row {ends[0]}, median row {ends[1]}." in said(app)
 
 
 def test_the_padding_norm_over_steps_is_the_one_that_training_logged(open_app: Open) -> None:
@@ -99,6 +98,7 @@ def test_a_folder_of_this_server_with_a_broken_snapshot(open_app: Open, roots: P
     assert missing["snapshot"].tolist() == ["checkpoint-2000"]
     assert str(roots) not in missing["why"].iloc[0]
     assert set(frame["verdict"]) == {"tied"}
+    assert f"Nothing changes over 2 snapshots: {frame['group'].nunique()} tied of" in said(app)
     assert frame["step"].drop_duplicates().tolist() == [0, 1000]
     drawn = chart(app)
     assert "mine" in drawn["layout"]["title"]["text"]

@@ -31,7 +31,7 @@ PICTURES = {
     "heads": (PLACE, ""),
     "training": (PLOT, ""),
     "compare": (PLOT, "&other={checkpoint}"),
-    "snapshots": (PLOT, "&run=demo-run"),
+    "snapshots": (PLOT, ""),
     "checks": (PLACE, ""),
     "classes": (PLOT, ""),
     "server": (PLACE, ""),

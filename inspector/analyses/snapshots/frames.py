@@ -64,6 +64,17 @@ class Series:
         return frame.drop(columns="place")
 
 
+@dataclass(frozen=True, slots=True)
+class OverSteps:
+    """A quantity over the steps of a run."""
+
+    quantity: str  # of `QUANTITIES`, which the series holds; or "ties", "checks"
+    frame: pd.DataFrame  # its table; of verdicts as `tie_frame` or `check_frame` give it, with at least one row
+    series: Series | None  # None: the frame holds verdicts
+    counted: str  # how many snapshots answered
+    evenly: bool = False  # drawn at equal distances, whatever the steps
+
+
 def follow(answers: Sequence[tuple[Snapshot, Vitals]], *, against: str = "first") -> Series:
     """Put the answers of a run's snapshots side by side.
 

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
+import pandas as pd
+
 from inspector.analyses.snapshots.frames import Series
 from inspector.analyses.snapshots.result import Vitals
-from inspector.text import plural
+from inspector.text import plural, shorten_middle, some
+
+NAMED = 4  # lines, or rows that change, in a headline
+LABEL = 44  # characters of a name there
+WHY = "What does it show?"
 
 MEASURES = {
     "padding": "length of the row",
@@ -36,6 +44,38 @@ def headline(vitals: Vitals) -> str:
     """The snapshot in a sentence."""
     padding = "" if vitals.pad_norm is None else f"; the padding row has norm {vitals.pad_norm:.3f}"
     return f"The {vitals.rows:,} embedding rows have a median norm of {vitals.norms.median:.3f}{padding}."
+
+
+def ends(lines: pd.DataFrame, measure: str) -> str:
+    """Where each line of `Series.lines` begins and ends."""
+    rows = lines.to_dict("records")
+    first, last = ([row for row in rows if row["place"] == rows[end]["place"]] for end in (0, -1))
+    begun = {row["line"]: row["value"] for row in first if pd.notna(row["value"])}
+    both = [row for row in last if row["line"] in begun and pd.notna(row["value"])]
+    said = [f"{row['line']} {begun[row['line']]:.3g} → {row['value']:.3g}" for row in both]
+    names = f"from {first[0]['snapshot']} to {last[0]['snapshot']}"
+    return f"{measure.capitalize()} {names}: {some(said, NAMED) or 'no line has a number in both'}."
+
+
+def turns(cells: pd.DataFrame, what: str) -> str:
+    """Which rows of verdicts change, and where first.
+
+    Args:
+        cells: As for `verdict_grid`, in the order of the run.
+        what: A row.
+    """
+    first: dict[str, str] = {}
+    said: dict[str, str] = {}
+    for cell in cells.to_dict("records"):
+        row, verdict = cell["row"], cell["verdict"]
+        before = first.setdefault(row, verdict)
+        if verdict != before and row not in said:
+            said[row] = f"{shorten_middle(row, LABEL)} from {before} to {verdict} at {cell['snapshot']}"
+    through, rows = plural(len(set(cells["place"])), "snapshot"), plural(len(first), what)
+    if said:
+        return f"{len(said)} of {rows} change over {through}: {some([*said.values()], NAMED)}."
+    same = ", ".join(f"{count} {verdict}" for verdict, count in Counter(first.values()).items())
+    return f"Nothing changes over {through}: {same} of {rows}."
 
 
 def stopped(answered: int) -> str:

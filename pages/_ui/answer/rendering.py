@@ -65,7 +65,7 @@ class PageView:
         self.below(tabs, opened_by=opened_by)
 
     def answer(self, selected: Callable[[Any], None] | None = None) -> None:
-        """Draw what is seen at once; without a picture, what is beside one takes its place.
+        """Draw what is seen at once; a picture without anything beside it, and the reverse, has the whole width.
 
         Args:
             selected: Draws, above the rest that is beside the picture, what belongs to what its replacement on this
@@ -75,6 +75,10 @@ class PageView:
         if self.view.picture is None or self.view.picture.figure is None:
             with st.container(key="picture"):
                 self.beside(selected)
+            return
+        if not self.view.beside and not selected:
+            with st.container(key="picture"):
+                self.picture()
             return
         picture, side = parts.main_row()
         with picture:
