@@ -7,6 +7,7 @@ import re
 from playwright.sync_api import Page, expect
 
 from inspector.serving.trial import Server
+from pages._ui.client import figure_files
 from tests.browser.looking import expect_calm, expect_page, fill, follow
 
 
@@ -15,6 +16,7 @@ def test_numbers_their_link_and_their_file(page: Page, server: Server) -> None:
     expect_page(page, "training", "demo-gpt2")
     numbers_redraw_the_schedules_and_stand_in_the_link(page)
     all_updates_come_as_a_file(page)
+    the_schedules_are_copied_as_a_picture(page)
 
 
 def numbers_redraw_the_schedules_and_stand_in_the_link(page: Page) -> None:
@@ -33,6 +35,19 @@ def numbers_redraw_the_schedules_and_stand_in_the_link(page: Page) -> None:
         re.compile("The warm-up takes 250 steps, but the whole training has 200")
     )
     expect(page.get_by_test_id("stException")).to_have_count(0)
+
+
+def the_schedules_are_copied_as_a_picture(page: Page) -> None:
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    saved: list[str] = []
+    page.on("download", lambda download: saved.append(download.url))
+    page.get_by_label(re.compile("^Save this figure: Learning rate")).click()
+    page.get_by_role("button", name="Copy this figure: Learning rate").click()
+    expect(page.get_by_text("Copied.")).to_be_visible()
+    size = "navigator.clipboard.read().then(items => items[0].getType('image/png')).then(createImageBitmap)"
+    assert page.evaluate(f"{size}.then(picture => picture.width)") == figure_files.WIDTH * figure_files.SCALE
+    assert saved == []
+    page.keyboard.press("Escape")
 
 
 def all_updates_come_as_a_file(page: Page) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from PIL import Image
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from inspector.analyses.vocabulary_map import component
 from inspector.plotting.theme import DARK, LIGHT, Theme
@@ -290,7 +290,12 @@ def test_the_keyboard_reaches_everything(page: Page) -> None:
     show(page)
     canvas = page.locator(".stage canvas")
     assert "10 tokens" in (canvas.get_attribute("aria-label") or "")
-    canvas.focus()
+    tools = page.get_by_role("toolbar", name="Map tools").get_by_role("button")
+    tools.first.focus()
+    page.keyboard.press("ArrowLeft")
+    expect(tools.last).to_be_focused()
+    page.keyboard.press("Tab")  # the tools are one stop
+    expect(canvas).to_be_focused()
     page.keyboard.press("Enter")  # the token nearest to the center
     assert page.evaluate("window.reported") == [["clicked", 0]]
     assert "Selected: <b>pad</b>" in (canvas.get_attribute("aria-label") or "")

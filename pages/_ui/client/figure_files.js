@@ -1,4 +1,4 @@
-// A menu in the chart's corner: save it as PNG, SVG or CSV. Pictures are Plotly's own, as wide as on paper.
+// A menu in the chart's corner: copy it, or save it as PNG, SVG or CSV. Pictures are Plotly's own, as wide as on paper.
 
 const SECONDS = 10; // to wait for a chart that is still being drawn
 
@@ -47,6 +47,37 @@ function savePicture({ chart, camera }, format, data) {
   };
   camera.click();
   chart._context.toImageButtonOptions = before;
+}
+
+/** The PNG that Plotly would save. Its button makes one for a link, which is not followed this time. */
+function pngOf(found, data) {
+  const { createObjectURL } = URL;
+  const { click } = HTMLAnchorElement.prototype;
+  return new Promise((resolve) => {
+    let picture;
+    URL.createObjectURL = (blob) => {
+      if (blob.type === "image/png") picture = blob;
+      return createObjectURL.call(URL, blob);
+    };
+    HTMLAnchorElement.prototype.click = function () {
+      if (!picture) return click.call(this);
+      Object.assign(URL, { createObjectURL });
+      HTMLAnchorElement.prototype.click = click;
+      resolve(picture);
+    };
+    savePicture(found, "png", data);
+  });
+}
+
+async function copy(root, data) {
+  const said = root.querySelector("[role=status]");
+  try {
+    const picture = cameraOf(root).then((found) => (found ? pngOf(found, data) : Promise.reject()));
+    await navigator.clipboard.write([new ClipboardItem({ "image/png": picture })]);
+    said.textContent = "Copied.";
+  } catch {
+    said.textContent = "The browser did not allow it.";
+  }
 }
 
 /** A cell as text: quoted where it has to be, and no formula for a spreadsheet. */
@@ -116,7 +147,11 @@ export default function ({ data, parentElement }) {
     menu.open = false;
     opener.focus();
   };
-  for (const button of menu.querySelectorAll("button")) {
+  const copies = menu.querySelector("[data-copy]");
+  copies.hidden = !navigator.clipboard?.write; // only where the page's address is a safe one
+  copies.onclick = () => copy(parentElement, data);
+  copies.setAttribute("aria-label", `Copy this figure: ${data.title}`);
+  for (const button of menu.querySelectorAll("[data-format]")) {
     button.onclick = () => save(parentElement, button.dataset.format, data);
     button.setAttribute("aria-label", `Download as ${button.textContent}: ${data.title}`);
   }

@@ -17,6 +17,7 @@ HTML = """
   <summary><svg viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">
     <path d="M8 2v8m-3.2-3L8 10.2 11.2 7M3 13.5h10"/></svg></summary>
   <div>
+    <button type="button" data-copy>Copy</button>
     <button type="button" data-format="png">PNG</button>
     <button type="button" data-format="svg">SVG</button>
     <button type="button" data-format="csv">CSV</button>

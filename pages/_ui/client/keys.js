@@ -8,7 +8,9 @@ const SCROLLS = ".st-key-beside, .st-key-sharing_graph, .st-key-portrait_place, 
   "[class*=heatmap_frame], [data-testid=stCode] pre";
 const STEPS = { ArrowUp: ["layer", "ArrowUp"], ArrowDown: ["layer", "ArrowDown"], ArrowRight: ["position", "ArrowUp"],
   ArrowLeft: ["position", "ArrowDown"] }; // fields beside a heat map, and the key that changes each
+const TOOLS = "[data-testid=stElementToolbar]"; // of a table
 const HEATMAP = ".st-key-heatmap_frame";
+const MARGIN = 18; // pixels that Streamlit's texts reach below their place, without being longer
 let leave; // what the last mount listened with
 
 /** The page's text, with the caret at its end. */
@@ -35,9 +37,30 @@ function step(pressed) {
 /** Say where there is more of what scrolls, so that it fades there instead of ending within a line. */
 function fade(place) {
   const right = place.scrollWidth - place.clientWidth - place.scrollLeft > 2;
-  const down = place.scrollHeight - place.clientHeight - place.scrollTop > 2;
+  const down = place.scrollHeight - place.clientHeight - place.scrollTop > MARGIN;
   if (right || down) place.dataset.more = down ? "down" : "right";
   else delete place.dataset.more;
+}
+
+function buttonsOf(toolbar) {
+  return [...toolbar.querySelectorAll("button")].filter((each) => each.checkVisibility());
+}
+
+/** Of a toolbar's buttons, the Tab key leads to one. */
+function stopAt(buttons, chosen) {
+  for (const each of buttons) each.tabIndex = each === chosen ? 0 : -1;
+}
+
+/** Go along a toolbar. */
+function along(button, key) {
+  const buttons = buttonsOf(button.closest(TOOLS));
+  const at = buttons.indexOf(button);
+  const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: buttons.length - 1 }[key];
+  if (to === undefined) return false;
+  const next = buttons[(to + buttons.length) % buttons.length];
+  stopAt(buttons, next);
+  next.focus();
+  return true;
 }
 
 /** What scrolls by itself, and the heat map, are stops of the Tab key. */
@@ -47,6 +70,10 @@ function makeStops() {
     if (scrolls) place.tabIndex = 0;
     else place.removeAttribute("tabindex");
     fade(place);
+  }
+  for (const toolbar of document.querySelectorAll(TOOLS)) {
+    const buttons = buttonsOf(toolbar);
+    if (buttons.filter((each) => each.tabIndex === 0).length > 1) stopAt(buttons, buttons[0]);
   }
   const heatmap = document.querySelector(HEATMAP);
   if (!heatmap || heatmap.tabIndex === 0) return;
@@ -83,6 +110,10 @@ export default function ({ data, parentElement }) {
     if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || dialog.open) return;
     if (STEPS[event.key] && target.matches?.(HEATMAP)) {
       step(event.key);
+      event.preventDefault();
+      return;
+    }
+    if (target.closest?.(TOOLS) && along(target.closest("button") ?? target, event.key)) {
       event.preventDefault();
       return;
     }

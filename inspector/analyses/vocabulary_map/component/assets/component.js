@@ -276,12 +276,26 @@ class VocabularyMap {
     }
   }
 
+  /** Put the picture into the clipboard. */
+  async copy() {
+    const canvas = pngOf(this.scene, this.view, this.size);
+    const blob = new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
+    const said = this.find(".spoken");
+    try {
+      await navigator.clipboard.write([new ClipboardItem({ "image/png": blob })]);
+      said.textContent = "Copied.";
+    } catch {
+      said.textContent = "The browser did not allow it.";
+    }
+  }
+
   listen() {
     const tools = {
       all: () => this.chooseInView(),
       in: () => this.zoom(1.6),
       out: () => this.zoom(1 / 1.6),
       reset: () => this.reset(),
+      copy: () => this.copy(),
       png: () => this.save("png"),
       svg: () => this.save("svg"),
     };
@@ -291,6 +305,8 @@ class VocabularyMap {
     for (const button of this.root.querySelectorAll("[data-mode]")) {
       button.addEventListener("click", () => this.setMode(button.dataset.mode));
     }
+    this.find("[data-tool=copy]").hidden = !navigator.clipboard?.write; // only where the page's address is a safe one
+    for (const toolbar of this.root.querySelectorAll(".layers, .colors, .tools")) rove(toolbar);
   }
 }
 

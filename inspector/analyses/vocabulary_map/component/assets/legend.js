@@ -73,3 +73,24 @@ function drawLegend(layers, colors, scene, hidden, toggle) {
   colors.replaceChildren(...(paint.range ? rampBar(paint, theme) : scripts));
   colors.hidden = !paint.range && !scripts.length;
 }
+
+/** Make a toolbar one stop of the Tab key: arrows lead from button to button. */
+function rove(toolbar) {
+  const buttons = () => [...toolbar.querySelectorAll("button:not([hidden])")];
+  const enter = (chosen) => {
+    for (const button of buttons()) button.tabIndex = button === chosen ? 0 : -1;
+  };
+  enter(buttons()[0]);
+  toolbar.addEventListener("focusin", ({ target }) => buttons().includes(target) && enter(target));
+  toolbar.addEventListener("keydown", (event) => {
+    const all = buttons();
+    const at = all.indexOf(event.target);
+    const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: all.length - 1 }[event.key];
+    if (at < 0 || to === undefined) return;
+    event.preventDefault();
+    event.stopPropagation(); // arrows move the map elsewhere
+    all[(to + all.length) % all.length].focus();
+  });
+  new MutationObserver(() => buttons().some((each) => each.tabIndex === 0) || enter(buttons()[0]))
+    .observe(toolbar, { childList: true });
+}
