@@ -20,7 +20,8 @@ import psutil
 from inspector.serving.place import is_local
 from inspector.serving.trial import Server, start_app, wait_until_up
 from tools.scan.leaks import Watch
-from tools.scan.scanning import scan, scan_memory, scan_signed_in, watch_for
+from tools.scan.scanning import scan, scan_memory, watch_for
+from tools.scan.sign_in import scan_behind_proxy, scan_oidc, secrets_file
 
 
 def main(arguments: list[str]) -> int:
@@ -56,14 +57,18 @@ def scan_own(module: str = "streamlit") -> Watch:
             scan_memory(server.url, watch, lambda: psutil.Process(server.process.pid).memory_info().rss)
         by_proxy = {"INSPECTOR_SIGN_IN": "proxy", "INSPECTOR_PROXY_SECRET": token, "INSPECTOR_PEOPLE": "ada"}
         with _started(home, module, hidden | by_proxy, watch) as server:
-            scan_signed_in(server.url, watch, token)
+            scan_behind_proxy(server.url, watch, token)
+        (file := home / "secrets.toml").write_text(secrets_file(token * 2, token))
+        oidc = {"INSPECTOR_SIGN_IN": "oidc", "INSPECTOR_PEOPLE": "@example.org"}
+        with _started(home, module, hidden | oidc, watch, f"--secrets.files={file}") as server:
+            scan_oidc(server.url, watch, token * 2)
     return watch
 
 
 @contextmanager
-def _started(home: Path, module: str, environment: dict[str, str], watch: Watch) -> Iterator[Server]:
+def _started(home: Path, module: str, environment: dict[str, str], watch: Watch, *options: str) -> Iterator[Server]:
     """Start the app; what it complains of is a failure."""
-    server = start_app(home, module=module, **environment)
+    server = start_app(home, *options, module=module, **environment)
     try:
         wait_until_up(server)
         yield server

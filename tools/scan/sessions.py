@@ -27,11 +27,13 @@ class Session:
         url: The server's.
         connection: Its websocket.
         token: The XSRF token that the server gave.
+        cookies: All that the browser has.
         look: Called with every message's bytes and the request that it answers.
     """
 
-    def __init__(self, url: str, connection: ClientConnection, token: str, look: Look) -> None:
+    def __init__(self, url: str, connection: ClientConnection, *, token: str, cookies: str, look: Look) -> None:
         self._url, self._connection, self._token, self._look = url, connection, token, look
+        self._cookies = cookies
         self._uploads, self._last = 0, 0.0  # the last: when something was sent or came
         self.id = ""
         self.uploader = ""  # the file input's id, once a page has drawn it
@@ -84,7 +86,7 @@ class Session:
         headers = {
             "Content-Type": f"multipart/form-data; boundary={BOUNDARY}",
             "X-Xsrftoken": self._token,
-            "Cookie": f"_streamlit_xsrf={self._token}",
+            "Cookie": self._cookies,
         }
         connection.request("PUT", place, body, headers)
         answer = connection.getresponse()
@@ -149,8 +151,8 @@ class Session:
 
 
 @contextmanager
-def session(url: str, look: Look) -> Iterator[Session]:
-    """Open a session as a browser does."""
+def session(url: str, look: Look, cookie: str = "") -> Iterator[Session]:
+    """Open a session as a browser does that may have a cookie."""
     parts = urlsplit(url)
     web = HTTPConnection(parts.hostname or "", parts.port)
     web.request("GET", "/_stcore/health")
@@ -158,13 +160,14 @@ def session(url: str, look: Look) -> Iterator[Session]:
     answer.read()
     token = (answer.headers["Set-Cookie"] or "").partition(";")[0].partition("=")[2]
     web.close()
+    cookies = "; ".join(filter(None, (f"_streamlit_xsrf={token}", cookie)))
     with connect(
         f"ws://{parts.netloc}/_stcore/stream",
         origin=url,  # pyright: ignore[reportArgumentType]
         subprotocols=["streamlit", token],  # pyright: ignore[reportArgumentType]
-        additional_headers={"Cookie": f"_streamlit_xsrf={token}"},
+        additional_headers={"Cookie": cookies},
         max_size=None,
     ) as connection:
         if connection.response:
             look(str(connection.response.headers).encode(), "the websocket's handshake")
-        yield Session(url, connection, token, look)
+        yield Session(url, connection, token=token, cookies=cookies, look=look)
