@@ -128,6 +128,15 @@ _QUESTIONS = (
         compiled_by="inspector.analyses.vocabulary_map.compute_umap.compiling",
     ),
     Analysis(
+        slug="embeddings",
+        verb="tokens",
+        title="Special tokens",
+        question="Which special tokens are there, and what ends a generated text?",
+        function="inspector.analyses.special_tokens.compute:tokens",
+        symbol="scatter_plot",
+        needs="rows",
+    ),
+    Analysis(
         slug="padding",
         verb="padding",
         title="Padding",

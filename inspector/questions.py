@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from inspector.analyses.pretraining.result import Pretraining
     from inspector.analyses.sharing.result import Sharing
     from inspector.analyses.snapshots.result import Vitals
+    from inspector.analyses.special_tokens.result import SpecialTokens
     from inspector.analyses.tokenization.result import Tokenization
     from inspector.analyses.training.result import TrainingPlan
     from inspector.analyses.vocabulary_map.result import Projection
@@ -54,6 +55,9 @@ if TYPE_CHECKING:
 
     class ProjectAnswer(Answer, Projection):
         """What `project` returns."""
+
+    class TokensAnswer(Answer, SpecialTokens):
+        """What `tokens` returns."""
 
     class PaddingAnswer(Answer, Padding):
         """What `padding` returns."""
@@ -215,6 +219,11 @@ class Questions:
             spread=spread,
             densmap=densmap,
         )
+
+    @checked_names
+    def tokens(self) -> TokensAnswer:
+        """Which special tokens are there, and what ends a generated text?"""
+        return self.ask("tokens")
 
     @checked_names
     def padding(self, text: str | None = None, device: Device = "auto", dtype: Dtype = "auto") -> PaddingAnswer:

@@ -221,6 +221,11 @@ class Tokens:
         return self._special
 
     @property
+    def added_ids(self) -> frozenset[int]:
+        """Ids of tokens that are found in a text before it is split: those added to the vocabulary, special or not."""
+        return frozenset(self._tokenizer.get_added_tokens_decoder())
+
+    @property
     def padding_side(self) -> str:
         """Where a batch is padded, "right" or "left": as the settings say, or else the class."""
         return self._read.padding_side

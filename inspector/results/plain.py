@@ -32,6 +32,8 @@ UNDEFINED = frozenset(
         "tokens.bits",
         "tokens.log_probability",
         "tokens.loss",
+        "tokens.norm",
+        "tokens.percentile",
         "tokens.probability",
         "tensors.coefficient",
         "tokens_moved.cosine",

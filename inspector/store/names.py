@@ -14,9 +14,13 @@ SENTENCE_CONFIGS = tuple(
     for kind in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
 )
 INNER = re.compile(r"0_[A-Za-z0-9_-]{1,80}")  # the folder of the first, where it has one
-# Basename -> format; whatever transformers reads beside the weights, code and templates left out.
+GENERATION = "generation_config.json"
+TEMPLATE = "chat_template.jinja"
+# Basename -> format; whatever transformers reads beside the weights, code left out.
 CONFIGS = {
     "config.json": "json",
+    GENERATION: "json",
+    TEMPLATE: "text",
     "tokenizer_config.json": "json",
     "special_tokens_map.json": "json",
     "added_tokens.json": "json",

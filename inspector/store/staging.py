@@ -17,6 +17,7 @@ from inspector.store.adapters import CONFIG as ADAPTER_CONFIG
 from inspector.store.adapters import describe_adapter, read_adapter_config
 from inspector.store.configs import BLOCKS, rebuild_config
 from inspector.store.files import put_folder, workspace
+from inspector.store.generation import stage_generation
 from inspector.store.hashing import Identity, fingerprint_of, identify
 from inspector.store.manifests.columns import Tensors
 from inspector.store.manifests.documents import collector_paused
@@ -162,6 +163,7 @@ def rebuilt(source: Source, *, settings: Settings, progress: Progress) -> Iterat
         (built / FOLDER).mkdir(parents=True)
         has_tokenizer = stage_tokenizer(used, built / FOLDER)
         stage_modules(used, built / FOLDER)
+        stage_generation(used, built / FOLDER)
         for config, kept in contents.configs.items():
             (built / FOLDER / config).write_text(json.dumps(kept, indent=2), encoding="utf-8")
         name = clean_name(_name(source, contents.config or {}))

@@ -11,6 +11,7 @@ from typing import Any
 
 from inspector.errors import CheckpointError
 from inspector.store.configs import is_scalar
+from inspector.store.generation import read_templates
 from inspector.store.names import VOCABULARIES, is_text
 from inspector.store.readers.jsons import read_json
 
@@ -199,6 +200,7 @@ SETTINGS: dict[str, Callable[[Any], Any]] = {
         _count,
     ),
     **dict.fromkeys(("cls_token_box", "pad_token_box", "sep_token_box"), _box),
+    "chat_template": read_templates,
     "tags_dict": _tags,
     "mask_token_sent": _token,
     "wordpieces_prefix": _token,

@@ -22,6 +22,7 @@ from tokenizers import Tokenizer, models, normalizers
 from transformers import GPTNeoConfig, GPTNeoForCausalLM
 
 from inspector.analyses.overview.compute import overview
+from inspector.analyses.special_tokens.compute import tokens
 from inspector.errors import InspectorError
 from inspector.models.loading import load
 from inspector.settings import read_settings
@@ -509,8 +510,8 @@ def test_values_that_no_model_can_run_with(tmp_path, open_path, changes, sentenc
     assert refusal(lambda: load(checkpoint, "masked_lm")) == sentence
 
 
-def test_templates_and_generation_settings_are_never_read(tmp_path, open_path, settings):
-    """A chat template is a program: it is not staged, so nothing can render it."""
+def test_a_template_runs_in_its_sandbox_alone(tmp_path, open_path):
+    """A chat template is a program: loading a model does not run it, and the question that does gives it nothing."""
     folder = small_checkpoint(tmp_path / "sound")
     marker = tmp_path / "ran"
     template = "{{ cycler.__init__.__globals__.os.popen('touch " + str(marker) + "').read() }}"
@@ -519,10 +520,8 @@ def test_templates_and_generation_settings_are_never_read(tmp_path, open_path, s
     (folder / "generation_config.json").write_text(json.dumps({"custom_generate": "x"}), "utf-8")
     checkpoint = open_path(folder)
     load(checkpoint, "masked_lm")
-    staged = b"".join(path.read_bytes() for path in checkpoint.manifest.folder.iterdir())
-    assert b"cycler" not in staged
-    assert not list(settings.home.rglob("*.jinja"))
-    assert not list(settings.home.rglob("generation_config.json"))
+    assert "Jinja refuses it" in tokens(checkpoint, progress=silent).template_problem
+    assert (checkpoint.manifest.folder / "generation_config.json").read_text() == "{}"
     assert not marker.exists()
 
 

@@ -14,7 +14,7 @@ from inspector.models.vocabulary.distrust import translated
 from inspector.models.vocabulary.library import SPECIAL_ROLES, WHOLE, ReadTokenizer, find_class_name, read_as_library
 from inspector.models.vocabulary.python_classes import NOT_SUPPORTED, is_supported, python_class, read_as_class
 from inspector.store.manifests.manifest import Manifest
-from inspector.store.names import CONFIGS, VOCABULARIES
+from inspector.store.names import CONFIGS, TEMPLATE, VOCABULARIES
 
 # Who cannot read them may be at fault: another version of the library, or another program, may read them well.
 UNREADABLE = (
@@ -90,12 +90,12 @@ def _python_class(manifest: Manifest) -> str | None:
     names = {path.name for path in manifest.folder.iterdir()}
     if "tokenizer.json" in names or not names & {*VOCABULARIES, "tokenizer_config.json"}:
         return None
-    return python_class(manifest, _read_json(manifest, "tokenizer_config.json"))
+    return python_class(manifest, read_file(manifest, "tokenizer_config.json"))
 
 
 def _read_words(manifest: Manifest) -> Tokenizer:
     """Read vocab.txt: as the class in Python that is named, or else as WordPiece."""
-    name, settings = _python_class(manifest), _read_json(manifest, "tokenizer_config.json")
+    name, settings = _python_class(manifest), read_file(manifest, "tokenizer_config.json")
     if name:
         tokenizer = read_as_class(name, manifest.folder / "vocab.txt", read_settings(manifest))
     else:
@@ -121,7 +121,7 @@ def _added_tokens(manifest: Manifest, settings: Mapping[str, Any]) -> dict[int, 
     known = read_settings(manifest)
     listed = [known.get(f"{role}_token") for role in SPECIAL_ROLES] + [*(known.get("additional_special_tokens") or ())]
     special = {each["content"] if isinstance(each, dict) else each for each in listed if each}
-    plain = {number: {"content": text} for text, number in _read_json(manifest, "added_tokens.json").items()}
+    plain = {number: {"content": text} for text, number in read_file(manifest, "added_tokens.json").items()}
     described = {int(number): token for number, token in settings.get("added_tokens_decoder", {}).items()}
     return {number: _added_token(token, special) for number, token in (plain | described).items()}
 
@@ -146,8 +146,8 @@ _READERS = (((WHOLE,), read_whole), (("vocab.txt",), _read_words), (("vocab.json
 
 def named_tokens(manifest: Manifest) -> set[str]:
     """Every token that a file of the checkpoint names."""
-    found = {*_texts([_read_json(manifest, name) for name in CONFIGS if name != "config.json"])}
-    found |= {*_read_json(manifest, "vocab.json")}
+    found = {*_texts([read_file(manifest, name) for name in CONFIGS if name not in ("config.json", TEMPLATE)])}
+    found |= {*read_file(manifest, "vocab.json")}
     if (manifest.folder / WHOLE).exists():
         found |= {*read_whole(manifest).get_vocab(with_added_tokens=True)}
     if (lines := manifest.folder / "vocab.txt").exists():
@@ -164,10 +164,11 @@ def _texts(value: Any) -> Iterator[str]:
 
 def read_settings(manifest: Manifest) -> dict[str, Any]:
     """What the tokenizer's settings say, e.g. which token pads."""
-    return _read_json(manifest, "special_tokens_map.json") | _read_json(manifest, "tokenizer_config.json")
+    return read_file(manifest, "special_tokens_map.json") | read_file(manifest, "tokenizer_config.json")
 
 
-def _read_json(manifest: Manifest, name: str) -> dict[str, Any]:
+def read_file(manifest: Manifest, name: str) -> dict[str, Any]:
+    """What a staged file of settings says; nothing if it is not there."""
     path = manifest.folder / name
     if not path.exists():
         return {}

@@ -1,0 +1,1 @@
+"""Which special tokens are there, and what ends a generated text?"""

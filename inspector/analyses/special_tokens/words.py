@@ -1,0 +1,101 @@
+"""Sentences about special tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from inspector.analyses.special_tokens.result import SpecialTokens
+from inspector.text import plural, quoted
+
+NO_END = "no file names an id that ends a text"
+PLAIN_END = "ends an answer with no special token"
+WHY_STOPS = "Why does a model never stop?"
+WHY_STOPS_ANSWER = (
+    "generate() ends a text only at an id of eos_token_id, which it reads in generation_config.json, or else in "
+    "config.json. A chat model is trained to end each answer with the token that its chat template puts there. Where "
+    "that token is not among those ids, the model says it and goes on: into the next turn, until the longest length."
+)
+WHY_PADDING = "What if the padding token is the one that ends a text?"
+WHY_PADDING_ANSWER = (
+    "Training scripts set the labels of padding to -100, so that they do not count. If they find padding by its id, "
+    "the real end of each text is left out of the loss as well, and the model does not learn to end. Find padding by "
+    "the attention mask."
+)
+
+
+def headline(result: SpecialTokens) -> str:
+    """Whether generated text ends."""
+    return f"{plural(len(result.tokens), 'special token')}. {_of_stopping(result)}"
+
+
+def _of_stopping(result: SpecialTokens) -> str:
+    ends = f"an answer ends with {result.turn_end}"
+    if result.stops is not None:
+        said = f"{result.eos_from} has generate() stop at {listed(result.eos_ids)}" if result.eos_ids else NO_END
+        found = "It stops" if result.stops else "It may not stop"
+        return f"{found}: {ends}, {'and' if result.stops else 'but'} {said}."
+    if result.template:
+        why = f"cannot be rendered: {result.template_problem}" if result.template_problem else PLAIN_END
+        return f"Whether it stops is not known, since {result.template} {why}."
+    if result.eos_ids:
+        return f"generate() stops at {listed(result.eos_ids)}; no chat template says how an answer ends."
+    return "No file says where a generated text would end."
+
+
+def facts(result: SpecialTokens) -> dict[str, str]:
+    """Where a text ends, in a few values."""
+    return {
+        "generate() stops at": f"{listed(result.eos_ids)} ({result.eos_from})" if result.eos_ids else "no token",
+        "Chat template": result.template or "none",
+        "Ends an answer": result.turn_end or "not known",
+    }
+
+
+def listed(ids: Iterable[int]) -> str:
+    """Ids, one after the other."""
+    ids = [str(each) for each in ids]
+    return f"id {ids[0]}" if len(ids) == 1 else f"the ids {', '.join(ids)}"
+
+
+def other_id(setting: str, first: str, first_ids: Iterable[int], second: str, second_ids: Iterable[int]) -> str:
+    """Two files that name different ids."""
+    return f"{setting} is {listed(first_ids)} in {first}, and {listed(second_ids)} in {second}."
+
+
+def other_token(role: str, first: str, first_token: str, second: str, second_token: str) -> str:
+    """Two files that name different tokens."""
+    return f"{role}_token is {first_token} in {first}, and {second_token} in {second}."
+
+
+def moved(token: str, places: dict[str, int]) -> str:
+    """A token that has another id in another file."""
+    said = ", and ".join(f"id {number} in {file}" for file, number in places.items())
+    return f"{quoted(token, 40)} has {said}."
+
+
+def eos_not_stopping(token: str, token_id: int, file: str) -> str:
+    """The tokenizer's end of a text is not where generate() stops."""
+    return f"The tokenizer's eos_token is {token} (id {token_id}), which is not among the ids that {file} stops at."
+
+
+def two_templates(used: str, other: str) -> str:
+    """Two chat templates that differ."""
+    return f"{used} and {other} hold different chat templates: transformers uses {used}."
+
+
+def doubled(token: str) -> str:
+    """The beginning of a text twice."""
+    return (
+        f"The chat template begins with {token}, and the tokenizer adds another one: tokenize a rendered conversation "
+        "with add_special_tokens=False."
+    )
+
+
+def padding_ends(token: str) -> str:
+    """One token for both."""
+    return f"{token} is the padding token and ends a text, too: find padding by the attention mask, not by its id."
+
+
+def no_row(token: str, token_id: int, rows: int) -> str:
+    """A token without an embedding."""
+    return f"{token} has id {token_id}, but the embedding matrix has {rows:,} rows: the model cannot read it."

@@ -1,0 +1,217 @@
+"""Special tokens and where a text ends: chat formats of several families, and planted defects."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
+
+from inspector.analyses.special_tokens.compute import tokens
+from inspector.analyses.special_tokens.result import SpecialTokens
+from inspector.errors import CheckpointError
+from tests.conftest import silent
+from tests.families import random_model, save_checkpoint
+
+CHATML = (
+    "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'"
+    " }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+)
+LLAMA3 = (
+    "{% set loop_messages = messages %}{% for message in loop_messages %}{% set content = '<|start_header_id|>' + "
+    "message['role'] + '<|end_header_id|>\n\n' + message['content'] | trim + '<|eot_id|>' %}{% if loop.index0 == 0 %}"
+    "{% set content = bos_token + content %}{% endif %}{{ content }}{% endfor %}"
+)
+GEMMA = (
+    "{{ bos_token }}{% if messages[0]['role'] == 'system' %}{{ raise_exception('System role not supported') }}"
+    "{% endif %}{% for message in messages %}{{ '<start_of_turn>' + message['role'] + '\n' + message['content'] | trim "
+    "+ '<end_of_turn>\n' }}{% endfor %}"
+)
+MISTRAL = (
+    "{{ bos_token }}{% for message in messages %}{% if message['role'] == 'user' %}{{ '[INST] ' + message['content'] + "
+    "' [/INST]' }}{% elif message['role'] == 'assistant' %}{{ message['content'] + eos_token }}{% endif %}{% endfor %}"
+)
+TRACKED = MISTRAL.replace("{{ message['content'] + eos_token }}", "{% generation %}{{ message['content'] + eos_token }}"
+                          "{% endgeneration %}")  # fmt: skip
+PLAIN = "{% for message in messages %}### {{ message['role'] }}: {{ message['content'] }}\n{% endfor %}"
+# architecture, chat template, its own tokens, the one that ends a turn
+CHATS: list[tuple[str, str, list[str], str]] = [
+    ("Qwen2ForCausalLM", CHATML, ["<|im_start|>", "<|im_end|>"], "<|im_end|>"),
+    ("LlamaForCausalLM", LLAMA3, ["<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"], "<|eot_id|>"),
+    ("GemmaForCausalLM", GEMMA, ["<start_of_turn>", "<end_of_turn>"], "<end_of_turn>"),
+    ("MistralForCausalLM", MISTRAL, ["[INST]", "[/INST]"], "</s>"),
+    ("MistralForCausalLM", TRACKED, ["[INST]", "[/INST]"], "</s>"),
+]
+FIRST = ["<pad>", "<s>", "</s>"]  # ids 0, 1, 2
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Callable[..., Path]:
+    """Save a small model with a tokenizer that has a chat template."""
+
+    def made(architecture: str, template: str | None, own: list[str], *, eos: list[str], vocab: int = 300) -> Path:
+        alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+        bpe = models.BPE({token: number for number, token in enumerate([*FIRST, *alphabet])}, [])
+        tokenizer = Tokenizer(bpe)
+        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        tokenizer.decoder = decoders.ByteLevel()
+        tokenizer.add_special_tokens([*FIRST, *own])
+        ids = {each: tokenizer.token_to_id(each) for each in (*FIRST, *own)}
+        model = random_model(architecture, vocab_size=vocab)
+        model.generation_config.eos_token_id = [ids[each] for each in eos]
+        model.config.eos_token_id = [ids[each] for each in eos]
+        folder = save_checkpoint(model, tmp_path)
+        wrapped = PreTrainedTokenizerFast(
+            tokenizer_object=tokenizer, bos_token="<s>", eos_token=eos[0], pad_token="<pad>", chat_template=template
+        )
+        wrapped.save_pretrained(folder)
+        return folder
+
+    return made
+
+
+def change(folder: Path, name: str, **values: Any) -> None:
+    said = json.loads((folder / name).read_text()) if (folder / name).exists() else {}
+    (folder / name).write_text(json.dumps(said | values))
+
+
+@pytest.mark.parametrize("chat", CHATS)
+def test_the_token_that_ends_an_answer_is_found_and_stops(make, open_path, chat):
+    architecture, template, own, end = chat
+    folder = make(architecture, template, own, eos=[end])
+    found = tokens(open_path(folder), progress=silent)
+    assert (found.turn_end, found.stops) == (end, True)
+    assert found.eos_from == "generation_config.json"
+    rows = found.tokens.set_index("token")
+    assert "ends a turn" in rows.loc[end, "roles"]
+    assert "eos" in rows.loc[end, "roles"]
+    assert {"generation_config.json", "config.json", "tokenizer.json"} <= {*rows.loc[end, "files"]}
+    assert rows.loc[end, ["in_template", "reachable", "single"]].all()
+    matrix = random_model(architecture, vocab_size=300).get_input_embeddings().weight.detach().float().numpy()
+    norms = np.linalg.norm(matrix, axis=1)
+    number = int(rows.loc[end, "token_id"])
+    assert rows.loc[end, "norm"] == pytest.approx(norms[number], rel=1e-5)
+    assert rows.loc[end, "percentile"] == pytest.approx(100 * (norms < norms[number]).mean(), abs=1e-3)
+
+
+@pytest.mark.parametrize("chat", CHATS[:3])
+def test_a_base_models_end_does_not_stop_a_chat(make, open_path, chat):
+    architecture, template, own, end = chat
+    folder = make(architecture, template, own, eos=["</s>"])
+    found = tokens(open_path(folder), progress=silent)
+    assert (found.turn_end, found.stops, found.eos_ids) == (end, False, (2,))
+
+
+def test_without_generation_config_the_configuration_counts_and_without_both_nothing_stops(make, open_path):
+    folder = make("LlamaForCausalLM", LLAMA3, CHATS[1][2], eos=["<|eot_id|>"])
+    (folder / "generation_config.json").unlink()
+    found = tokens(open_path(folder), progress=silent)
+    assert (found.eos_from, found.stops) == ("config.json", True)
+    change(folder, "config.json", eos_token_id=None)
+    found = tokens(open_path(folder), progress=silent)
+    assert (found.eos_from, found.eos_ids, found.stops) == ("", (), False)
+
+
+def test_no_template_and_one_of_plain_text_leave_the_end_unknown(make, open_path):
+    folder = make("LlamaForCausalLM", None, [], eos=["</s>"])
+    found = tokens(open_path(folder), progress=silent)
+    assert (found.turn_end, found.stops, found.template) == (None, None, "")
+    assert found.tokens["in_template"].isna().all()
+    (folder / "chat_template.jinja").write_text(PLAIN)
+    found = tokens(open_path(folder), progress=silent)
+    assert (found.turn_end, found.stops, found.template) == (None, None, "chat_template.jinja")
+
+
+def said(found: SpecialTokens, *words: str) -> bool:
+    return any(all(word in each for word in words) for each in found.disagreements)
+
+
+@pytest.mark.parametrize("chat", CHATS[:3])
+def test_disagreements_are_said_and_nothing_where_all_agree(make, open_path, chat):
+    architecture, template, own, end = chat
+    folder = make(architecture, template, own, eos=[end])
+    assert tokens(open_path(folder), progress=silent).disagreements == ()
+
+    change(folder, "config.json", eos_token_id=2)
+    found = tokens(open_path(folder), progress=silent)
+    assert said(found, "eos_token_id is id", "generation_config.json", "id 2 in config.json")
+    change(folder, "special_tokens_map.json", bos_token="<pad>")
+    change(folder, "added_tokens.json", **{own[0]: 290})
+    found = tokens(open_path(folder), progress=silent)
+    assert said(found, "bos_token is <s> in tokenizer_config.json, and <pad> in special_tokens_map.json")
+    assert said(found, own[0], "id 290 in added_tokens.json")
+    change(folder, "tokenizer_config.json", chat_template=PLAIN)
+    (folder / "chat_template.jinja").write_text(template)
+    found = tokens(open_path(folder), progress=silent)
+    assert said(found, "different chat templates: transformers uses chat_template.jinja")
+    assert found.turn_end == end
+    change(folder, "tokenizer_config.json", pad_token=end)
+    assert said(tokens(open_path(folder), progress=silent), f"{end} is the padding token and ends a text, too")
+    change(folder, "tokenizer_config.json", eos_token="<s>", pad_token="<pad>")
+    assert said(tokens(open_path(folder), progress=silent), "eos_token is <s> (id 1), which is not among")
+
+
+def test_a_beginning_that_both_add_is_doubled(make, open_path):
+    folder = make("LlamaForCausalLM", LLAMA3, CHATS[1][2], eos=["<|eot_id|>"])
+    assert not said(tokens(open_path(folder), progress=silent), "adds another one")
+    whole = json.loads((folder / "tokenizer.json").read_text())
+    sequence = [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}]
+    whole["post_processor"] = {
+        "type": "TemplateProcessing", "single": sequence, "pair": [*sequence, {"Sequence": {"id": "B", "type_id": 1}}],
+        "special_tokens": {"<s>": {"id": "<s>", "ids": [1], "tokens": ["<s>"]}},
+    }  # fmt: skip
+    (folder / "tokenizer.json").write_text(json.dumps(whole))
+    assert said(tokens(open_path(folder), progress=silent), "begins with <s>, and the tokenizer adds another one")
+
+
+def test_a_token_without_a_row_has_no_norm(make, open_path):
+    own = CHATS[0][2]
+    folder = make("Qwen2ForCausalLM", CHATML, own, eos=["<|im_end|>"], vocab=260)
+    found = tokens(open_path(folder), progress=silent)
+    row = found.tokens.set_index("token").loc["<|im_end|>"]
+    assert row["token_id"] == 260
+    assert np.isnan(row["norm"])
+    assert np.isnan(row["percentile"])
+    assert said(found, "<|im_end|> has id 260, but the embedding matrix has 260 rows")
+
+
+HOSTILE = {
+    "does not end": "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
+    "reaches for Python": "{{ messages.__class__.__mro__[1].__subclasses__() }}",
+    "is broken": "{% for message in messages %}{{ message",
+    "is nested": "{% if true %}" * 900 + "x" + "{% endif %}" * 900,
+    "divides by nothing": "{{ 1 / 0 }}",
+    "takes no conversation": "{{ raise_exception('No.') }}",
+    "reads a file": "{% include '/etc/hostname' %}",
+    "leaves the answer out": "{{ messages[0]['content'] }}",
+    "asks for what is not there": "{{ messages[7]['content'] }}",
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_template_that_gives_no_answer_is_said_to(make, open_path, name):
+    folder = make("LlamaForCausalLM", None, [], eos=["</s>"])
+    (folder / "chat_template.jinja").write_text(HOSTILE[name])
+    found = tokens(open_path(folder), progress=silent)
+    assert found.template_problem
+    assert (found.turn_end, found.stops) == (None, None)
+    assert len(found.tokens) == 3
+
+
+def test_settings_that_lie_are_left_out_or_refused(make, open_path):
+    folder = make("LlamaForCausalLM", LLAMA3, CHATS[1][2], eos=["<|eot_id|>"])
+    change(folder, "generation_config.json", eos_token_id=[-1, "x", 10**12])
+    found = tokens(open_path(folder), progress=silent)
+    assert found.eos_from == "config.json"
+    (folder / "chat_template.jinja").write_text("x" * 1_000_001)
+    with pytest.raises(CheckpointError, match=r"chat_template\.jinja has 1,000,001 bytes, more than the limit"):
+        open_path(folder)
+    (folder / "chat_template.jinja").write_text("[" * 1_000)
+    (folder / "generation_config.json").write_text("[" * 1_000)
+    with pytest.raises(CheckpointError, match=r"generation_config\.json"):
+        open_path(folder)
