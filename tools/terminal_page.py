@@ -23,6 +23,7 @@ COMMANDS = (  # as they are typed after the program's name
     "classes demo-gpt2",
     "embeddings demo-bert --token dog -k 5",
     "project demo-bert",
+    "tokens demo-gpt2",
     "padding demo-bert",
     f"lens demo-bert --text {TEXT}",
     f"ladder demo-bert --text {TEXT} --position 7",

@@ -55,6 +55,13 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
             BERT,
             {"color": "under-training score"},
         ),
+        Question(
+            "Why does a model never stop?",
+            "An answer ends with the token that the chat template puts there; generate() must stop at its id.",
+            "embeddings",
+            GPT2,
+            {"tab": "Special tokens"},
+        ),
     ),
     "Tied weights": (
         Question(

@@ -45,7 +45,8 @@ def test_every_plain_setting_of_a_tokenizer_class_is_kept():
         ({"tags_dict": {"div": 3, "../x": 1}}, {"tags_dict": {"div": 3}}),
         ({"cls_token_box": [0, 0, 0, 0], "pad_token_box": [0]}, {"cls_token_box": [0, 0, 0, 0]}),
         ({"vocab_file": "/etc/passwd", "tokenizer_file": "x", "auto_map": {}, "trust_remote_code": True}, {}),
-        ({"a b_token": "x", "__init___token": "x", "chat_template": "x", "init_inputs": ["x"]}, {}),
+        ({"a b_token": "x", "__init___token": "x", "chat_template": ["x"], "init_inputs": ["x"]}, {}),
+        ({"chat_template": "{{ x }}"},) * 2,
     ],
 )  # fmt: skip
 def test_settings_are_rebuilt(settings, kept):
