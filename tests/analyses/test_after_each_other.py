@@ -35,6 +35,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "classes": {"text": TEXT},
     "embeddings": {"token": "w3"},
     "project": {},
+    "tokens": {},
     "padding": {"text": TEXT},
     "lens": {"text": TEXT, "k": 2},
     "placement": {},
