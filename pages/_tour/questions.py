@@ -60,7 +60,6 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
             "An answer ends with the token that the chat template puts there; generate() must stop at its id.",
             "embeddings",
             GPT2,
-            {"tab": "Special tokens"},
         ),
     ),
     "Tied weights": (
@@ -168,7 +167,6 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
             "its output side is trained at every step.",
             "snapshots",
             BERT,
-            {"run": "demo-run"},
         ),
     ),
     "Two checkpoints": (

@@ -53,8 +53,8 @@ def facts(result: SpecialTokens) -> dict[str, str]:
 
 def listed(ids: Iterable[int]) -> str:
     """Ids, one after the other."""
-    ids = [str(each) for each in ids]
-    return f"id {ids[0]}" if len(ids) == 1 else f"the ids {', '.join(ids)}"
+    known = [str(each) for each in ids]
+    return f"id {known[0]}" if len(known) == 1 else f"the ids {', '.join(known)}"
 
 
 def other_id(setting: str, first: str, first_ids: Iterable[int], second: str, second_ids: Iterable[int]) -> str:

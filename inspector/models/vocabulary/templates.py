@@ -53,7 +53,7 @@ def find_templates(manifest: Manifest) -> dict[str, str]:
     return found
 
 
-def render(template: str, special: Mapping[str, str]) -> Rendered:
+def render(template: str, special: Mapping[str, Any]) -> Rendered:
     """Render a template on the fixed conversations.
 
     Args:

@@ -87,16 +87,14 @@ def test_the_token_that_ends_an_answer_is_found_and_stops(make, open_path, chat)
     found = tokens(open_path(folder), progress=silent)
     assert (found.turn_end, found.stops) == (end, True)
     assert found.eos_from == "generation_config.json"
-    rows = found.tokens.set_index("token")
-    assert "ends a turn" in rows.loc[end, "roles"]
-    assert "eos" in rows.loc[end, "roles"]
-    assert {"generation_config.json", "config.json", "tokenizer.json"} <= {*rows.loc[end, "files"]}
-    assert rows.loc[end, ["in_template", "reachable", "single"]].all()
+    row = found.tokens.set_index("token").loc[end].to_dict()
+    assert {"ends a turn", "eos"} <= {*row["roles"]}
+    assert {"generation_config.json", "config.json", "tokenizer.json"} <= {*row["files"]}
+    assert [row[each] for each in ("in_template", "reachable", "single")] == [True] * 3
     matrix = random_model(architecture, vocab_size=300).get_input_embeddings().weight.detach().float().numpy()
     norms = np.linalg.norm(matrix, axis=1)
-    number = int(rows.loc[end, "token_id"])
-    assert rows.loc[end, "norm"] == pytest.approx(norms[number], rel=1e-5)
-    assert rows.loc[end, "percentile"] == pytest.approx(100 * (norms < norms[number]).mean(), abs=1e-3)
+    assert row["norm"] == pytest.approx(norms[row["token_id"]], rel=1e-5)
+    assert row["percentile"] == pytest.approx(100 * (norms < norms[row["token_id"]]).mean(), abs=1e-3)
 
 
 @pytest.mark.parametrize("chat", CHATS[:3])
@@ -121,7 +119,7 @@ def test_no_template_and_one_of_plain_text_leave_the_end_unknown(make, open_path
     folder = make("LlamaForCausalLM", None, [], eos=["</s>"])
     found = tokens(open_path(folder), progress=silent)
     assert (found.turn_end, found.stops, found.template) == (None, None, "")
-    assert found.tokens["in_template"].isna().all()
+    assert set(found.tokens["in_template"]) == {None}
     (folder / "chat_template.jinja").write_text(PLAIN)
     found = tokens(open_path(folder), progress=silent)
     assert (found.turn_end, found.stops, found.template) == (None, None, "chat_template.jinja")
@@ -173,7 +171,7 @@ def test_a_token_without_a_row_has_no_norm(make, open_path):
     own = CHATS[0][2]
     folder = make("Qwen2ForCausalLM", CHATML, own, eos=["<|im_end|>"], vocab=260)
     found = tokens(open_path(folder), progress=silent)
-    row = found.tokens.set_index("token").loc["<|im_end|>"]
+    row = found.tokens.set_index("token").loc["<|im_end|>"].to_dict()
     assert row["token_id"] == 260
     assert np.isnan(row["norm"])
     assert np.isnan(row["percentile"])
