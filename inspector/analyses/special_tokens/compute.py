@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -183,49 +184,43 @@ def _table(
     if chat.turn_end is not None:
         roles[chat.turn_end].append(TURN_END)
     listed = sorted(tokenizer.special_ids | tokenizer.added_ids | roles.keys())
-    norms, percentiles = _lengths(checkpoint, progress)
+    rows = _lengths(checkpoint, progress)
     found = []
     for index in listed:
         raw = tokenizer.raw(index)
         pieces = () if raw is None else tokenizer.pieces(raw)
         named = [file for file, texts in said.tokens.items() if raw in texts]
-        has_row = norms is not None and index < len(norms)
+        norm, percentile = rows[index] if rows and index < len(rows) else (math.nan, math.nan)
         found.append(
             {
                 "token": tokenizer.visible(index),
                 "token_id": index,
                 "roles": roles[index],
                 "files": [*named, *dict.fromkeys(files[index])],
-                "norm": norms[index] if norms is not None and has_row else None,
-                "percentile": percentiles[index] if percentiles is not None and has_row else None,
+                "norm": norm,
+                "percentile": percentile,
                 "in_template": raw is not None and raw in chat.text if chat.file else None,
                 "reachable": index in pieces,
                 "single": pieces == (index,),
             }
         )
-    return pd.DataFrame(found, columns=_COLUMNS), None if norms is None else len(norms)
+    return pd.DataFrame(found, columns=_COLUMNS), None if rows is None else len(rows)
 
 
 _COLUMNS = ["token", "token_id", "roles", "files", "norm", "percentile", "in_template", "reachable", "single"]
 
 
-def _lengths(
-    checkpoint: Checkpoint, progress: Progress
-) -> tuple[list[float | None], list[float | None]] | tuple[None, None]:
-    """The norm of every embedding row, and the share of rows that are shorter; None where there is no matrix."""
+def _lengths(checkpoint: Checkpoint, progress: Progress) -> list[tuple[float, float]] | None:
+    """Of each embedding row its norm, and the share of rows that are shorter, 0..100; None where there is no matrix."""
     from inspector.models.vocabulary.labels import measured_rows
 
     try:
         _, facts, _ = measured_rows(checkpoint, progress)
     except NotInCheckpointError:
-        return None, None
+        return None
     kept = facts.norms[facts.finite].sort().values
     shorter = 100 * torch.searchsorted(kept, facts.norms) / max(len(kept), 1)
-    finite = facts.finite.tolist()
-    return tuple(
-        [value if whole else None for value, whole in zip(values.tolist(), finite, strict=True)]
-        for values in (facts.norms, shorter)
-    )
+    return list(zip(facts.norms.tolist(), shorter.masked_fill(~facts.finite, torch.nan).tolist(), strict=True))
 
 
 def _disagreements(tokenizer: Tokens, said: _Files, chat: _Chat, stops_by: str, rows: int | None) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from inspector.analyses.special_tokens.result import SpecialTokens
 from inspector.text import plural, quoted
@@ -67,7 +67,7 @@ def other_token(role: str, first: str, first_token: str, second: str, second_tok
     return f"{role}_token is {first_token} in {first}, and {second_token} in {second}."
 
 
-def moved(token: str, places: dict[str, int]) -> str:
+def moved(token: str, places: Mapping[str, int]) -> str:
     """A token that has another id in another file."""
     said = ", and ".join(f"id {number} in {file}" for file, number in places.items())
     return f"{quoted(token, 40)} has {said}."
