@@ -78,7 +78,7 @@ class Answer:
         self.request = request
         self._name = name  # of the checkpoint
 
-    def replaced(self, **fields: Any) -> Answer:
+    def with_fields(self, **fields: Any) -> Answer:
         """Return the same answer with other values of some fields."""
         return Answer(dataclasses.replace(self.result, **fields), self._name, self.request)
 

@@ -81,6 +81,15 @@ _QUESTIONS = (
         needs="names",
     ),
     Analysis(
+        slug="overview",
+        verb="adapter",
+        title="Adapter",
+        question="What does an adapter change, and what of it will a merge keep?",
+        function="inspector.analyses.adapter.compute:adapter",
+        symbol="inventory_2",
+        needs="rows",
+    ),
+    Analysis(
         slug="sharing",
         verb="sharing",
         title="Parameter sharing",

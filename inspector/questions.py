@@ -13,6 +13,7 @@ from inspector.request import checked_names
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from inspector.analyses.adapter.result import Adapter
     from inspector.analyses.checks.result import Checks
     from inspector.analyses.classes.result import ModelClasses
     from inspector.analyses.compare.result import Comparison
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
 
     class OverviewAnswer(Answer, Overview):
         """What `overview` returns."""
+
+    class AdapterAnswer(Answer, Adapter):
+        """What `adapter` returns."""
 
     class SharingAnswer(Answer, Sharing):
         """What `sharing` returns."""
@@ -123,6 +127,15 @@ class Questions:
                 layers.*.bias, matches any number.
         """
         return self.ask("overview", hash_files=hash_files, tensors=tensors, find=find)
+
+    @checked_names
+    def adapter(self, base: str | Path | Checkpoint = "") -> AdapterAnswer:
+        """What does an adapter change, and what of it will a merge keep?
+
+        Args:
+            base: Model that the adapter was trained on, to measure what of the change a merge keeps.
+        """
+        return self.ask("adapter", base=base)
 
     @checked_names
     def sharing(self) -> SharingAnswer:

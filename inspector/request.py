@@ -38,7 +38,7 @@ RANGE = re.compile(r"(\d{1,4})-(\d{1,4})")
 T = TypeVar("T")
 P = ParamSpec("P")
 R = TypeVar("R")
-BESIDE = ("other", "adapter", "merged")  # options that name another checkpoint, in every question that has them
+BESIDE = ("other", "adapter", "merged", "base")  # options that name another checkpoint, in every question that has them
 KINDS = {str: "a text", bool: "True or False", int: "a whole number", float: "a number"}
 
 

@@ -10,6 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from inspector.models.checkpoint import Checkpoint
+from inspector.store.manifests.manifest import Manifest
 from inspector.store.opening import open_checkpoint
 from inspector.store.reference import CheckpointRef
 
@@ -46,19 +47,31 @@ def write_adapter(checkpoint: Checkpoint, folder: Path) -> Path:
     return folder
 
 
+def subject(verb: str, checkpoint: Checkpoint) -> Checkpoint:
+    """The checkpoint that a question is about: an adapter of this one, where a model does not answer it."""
+    if verb != "adapter":
+        return checkpoint
+    return Checkpoint(_adapter_of(checkpoint), settings=checkpoint.settings)
+
+
 def others(verb: str, checkpoint: Checkpoint) -> dict[str, str]:
     """The fingerprints of the other checkpoints that a question names: the same one again, and an adapter of it."""
-    own, settings = checkpoint.manifest.fingerprint, checkpoint.settings
+    own = checkpoint.manifest.fingerprint
     if verb == "compare":
         return {"other": own}
     if verb != "verify-merge":
         return {}
-    folder = settings.home / "made" / own[:8]
+    return {"adapter": _adapter_of(checkpoint).fingerprint, "merged": own}
+
+
+def _adapter_of(checkpoint: Checkpoint) -> Manifest:
+    settings = checkpoint.settings
+    folder = settings.home / "made" / checkpoint.manifest.fingerprint[:8]
     adapter = folder if folder.exists() else write_adapter(checkpoint, folder)
     manifest, _ = open_checkpoint(
         CheckpointRef("path", str(adapter)), settings=settings, progress=lambda *_: None, restrict_paths=False
     )
-    return {"adapter": manifest.fingerprint, "merged": own}
+    return manifest
 
 
 def _save(folder: Path, state: dict[str, torch.Tensor], name: str) -> None:

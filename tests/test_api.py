@@ -317,7 +317,10 @@ def test_an_answer_can_be_kept(home, verb, monkeypatch, tmp_path):
     if verb == "verify-merge":
         adapter, merged = write_merge(DEMOS["demo-bert"].folder, tmp_path)
         options[verb] = {"adapter": str(adapter), "merged": str(merged)}
-    checkpoint = ci.open("demo-bert")
+    name = "demo-bert"
+    if verb == "adapter":
+        name = write_merge(DEMOS[name].folder, tmp_path)[0].name
+    checkpoint = ci.open("demo-bert" if name == "demo-bert" else tmp_path / name)
     answer = checkpoint.ask(verb, **options.get(verb, {}))
     expected, page = answer.to_json(), answer._repr_html_()
     kept = pickle.dumps(answer)
@@ -325,7 +328,7 @@ def test_an_answer_can_be_kept(home, verb, monkeypatch, tmp_path):
     del checkpoint, answer
     again = pickle.loads(kept)
     assert again.to_json() == expected
-    assert repr(again).endswith("of demo-bert")
+    assert repr(again).endswith(f"of {name}")
     assert len(again._repr_html_()) == pytest.approx(len(page), rel=0.01)
     assert all(len(again.to_frame(name).columns) for name in again.tables)
 

@@ -144,4 +144,4 @@ def _written(answer: Answer, saved: str | None, output: Output | None) -> Answer
     from inspector.render.files import write_frame
 
     write_frame(getattr(answer.result, saved), output.path, output.file("wb"))
-    return answer.replaced(file=str(output.path))
+    return answer.with_fields(file=str(output.path))

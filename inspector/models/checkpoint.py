@@ -545,6 +545,28 @@ class Checkpoint:
             self._places[type(model)] = find_places(model, (tensor.name for tensor in self.tensors))
         return self._places[type(model)]
 
+    def beside(self, fingerprint: str, place: int, option: str) -> Checkpoint:
+        """Another checkpoint that a question names, read from the store.
+
+        Args:
+            fingerprint: Its own.
+            place: Of it among all that the question names, this one first.
+            option: Of the request.
+
+        Raises:
+            RequestError: If it is no longer there.
+        """
+        from inspector.errors import RequestError
+        from inspector.store.keeping.holding import load_held
+
+        try:
+            manifest = load_held(fingerprint, settings=self.settings)
+        except CheckpointError as error:
+            raise RequestError(f"The {option} checkpoint cannot be read. {error}", option=option) from error
+        other = Checkpoint(manifest, settings=self.settings)
+        other.called = self.called[place : place + 1]
+        return other
+
     def refuse_adapter(self) -> None:
         """Refuse to look for a model in an adapter's weights.
 

@@ -74,6 +74,11 @@ class About(Protocol):
         ...
 
     @property
+    def adapter(self) -> bool:
+        """Whether its weights are an adapter's."""
+        ...
+
+    @property
     def nbytes_on_disk(self) -> int:
         """Size of all files."""
         ...

@@ -27,6 +27,7 @@ UNDEFINED = frozenset(
         "places.cosine",
         "ranks.probability",
         "relative_before",
+        *(f"targets.{name}" for name in ("effective_alpha", "effective_rank", "noise", "norm", "share", "share_kept")),
         *(f"tensors.{name}" for name in ("cosine", "max_abs", "nearest", "norm", "other_norm", "relative_change")),
         "tokens.best_probability",
         "tokens.bits",

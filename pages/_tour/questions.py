@@ -179,6 +179,22 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
             {"other": GPT2},
         ),
     ),
+    "Adapters": (
+        Question(
+            "Was my adapter really merged?",
+            "Open your base model and choose the adapter and the merged model: the merge is replayed, and each tensor "
+            "is merged, left out, merged twice, or from another base.",
+            "merge",
+            BERT,
+        ),
+        Question(
+            "Why does my merged model answer like the base?",
+            "The merge proof says if the change is missing. If it is there, open the adapter and choose its base: in "
+            "16 bits, rounding may lose much of a small change, and the Overview measures how much.",
+            "merge",
+            BERT,
+        ),
+    ),
     "Before you rely on it": (
         Question(
             "Is this checkpoint complete and safe?",

@@ -30,6 +30,7 @@ ARCHITECTURES = [
 # verb -> what it is asked with; `other` and `padding` are the checkpoint itself
 PARAMETERS: dict[str, dict[str, Any]] = {
     "overview": {},
+    "adapter": {},
     "sharing": {},
     "whatif": {"change": "untie", "text": TEXT},
     "classes": {"text": TEXT},

@@ -50,7 +50,7 @@ def test_a_question_opens_as_its_link_does_whatever_was_before(open_app: Open) -
 
 
 def test_every_page_answers_a_question() -> None:
-    beside = {"overview", "merge"}  # ask about checkpoints of one's own
+    beside = {"overview"}  # asks about a checkpoint of one's own
     assert {question.page for question in EVERY} == PAGES.keys() - beside
     assert {question.checkpoint for question in EVERY} == DEMOS.keys()
 

@@ -30,6 +30,7 @@ MOST_NBYTES = 25_000_000
 LIGHT = {"overview": (), "tokenize": (), "check": ("--values", "none"), "compare": ("--values", "none")}
 BY_CLASS = {"Config and shapes", "Heads and weights", "Left-over tensors", "Ties"}
 LACKS = "This needs torch, which is not installed: run pip install 'checkpoint-inspector[models]'."
+SUBJECTS = {"adapter": "adapter"}  # what is asked about, besides demo-bert
 OPTIONS = {
     "verify-merge": ("adapter", "merged"),
     "compare": ("demo-gpt2",),
@@ -110,9 +111,9 @@ def test_it_puts_one_package_into_an_environment_and_is_small(built: tuple[Path,
 
 @pytest.mark.parametrize("verb", sorted(CATALOG))
 def test_each_verb_answers_in_another_folder(commands: Path, tmp_path: Path, verb: str) -> None:
-    if verb == "verify-merge":
+    if verb in SUBJECTS or verb == "verify-merge":
         write_merge(DEMOS["demo-bert"].folder, tmp_path)
-    line = shlex.join(["checkpoint-inspector", verb, "demo-bert", *OPTIONS.get(verb, ()), "--json"])
+    line = shlex.join(["checkpoint-inspector", verb, SUBJECTS.get(verb, "demo-bert"), *OPTIONS.get(verb, ()), "--json"])
     done = run(line, commands, tmp_path)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)
@@ -144,10 +145,10 @@ def test_the_app_opens_a_folder_and_prints_commands_that_work(page: Page, comman
 def test_without_torch_what_headers_tell_is_answered_and_the_rest_says_what_it_lacks(
     light_commands: Path, commands: Path, tmp_path: Path, verb: str
 ) -> None:
-    if verb == "verify-merge":
+    if verb in SUBJECTS or verb == "verify-merge":
         write_merge(DEMOS["demo-bert"].folder, tmp_path)
     options = [*OPTIONS.get(verb, ()), *LIGHT.get(verb, ())]
-    line = shlex.join(["checkpoint-inspector", verb, "demo-bert", *options, "--json"])
+    line = shlex.join(["checkpoint-inspector", verb, SUBJECTS.get(verb, "demo-bert"), *options, "--json"])
     done = run(line, light_commands, tmp_path)
     if verb not in LIGHT:
         assert (done.returncode, done.stdout, done.stderr) == (2, "", f"{LACKS}\n")

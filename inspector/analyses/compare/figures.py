@@ -14,17 +14,13 @@ from inspector.analyses.compare.words import legend
 from inspector.plotting import theme as look
 from inspector.plotting.bars import bar_rows
 from inspector.plotting.frames import column, columns, where
+from inspector.plotting.layers import CELL, LABEL, SMALL, is_legible, layer_figure
 from inspector.plotting.lettering import text_width
 from inspector.plotting.theme import LIGHT, Theme
 from inspector.text import plain, shorten_name
 
 MEASURES = {"relative change": "relative_change", "cosine": "cosine"}  # what may color the cells
-CELL = 26  # pixels of a row with legible numbers
-SMALL = 18
-WIDTH, NARROWEST = 560, 46  # pixels of the plot, and of a cell whose number can be read
-LABEL = 34  # characters of a kind of tensor
 FLOOR = 1e-8  # a smaller share is drawn as this one
-TICKS = 40  # layers that are named along the axis
 BAR = 26
 TICK_SIZE, TICK_GAP = 12, 8  # pixels of a color bar's numbers, and between two
 NOTHING, NO_NUMBER = "=", "–"  # beside the color: nothing changed; not measured
@@ -68,33 +64,15 @@ def change_heatmap(
     """
     across = list(dict.fromkeys(column(layers, "layer")))
     down = list(dict.fromkeys(column(layers, "kind")))
-    legible = len(across) * NARROWEST <= WIDTH
-    height = CELL if legible else SMALL
-    title, subtitle = f"What changed in each layer, {names}", legend(values)
-    above = look.title_height(title, subtitle) + 8
-    stride = max(1, math.ceil(len(across) / TICKS))
-    figure = look.figure(
-        title,
-        subtitle,
+    legible = is_legible(across)
+    figure = layer_figure(
+        f"What changed in each layer, {names}",
+        legend(values),
+        layers=across,
+        kinds=down,
+        cell=CELL if legible else SMALL,
+        below=118,
         theme=theme,
-        height=above + height * max(len(down), 1) + 132,
-        xaxis={
-            **look.axis(title="", theme=theme, grid=False),
-            "tickvals": list(range(0, len(across), stride)),
-            "ticktext": [plain(each) for each in across[::stride]],
-            "tickangle": None if len(across) <= 8 else -90,
-            "autotickangles": [0, -90],
-            "range": [-0.5, len(across) - 0.5],
-        },
-        yaxis={
-            **look.axis(title="", theme=theme, grid=False),
-            "tickvals": list(range(len(down))),
-            "ticktext": [plain(shorten_name(kind, LABEL)) for kind in down],
-            "tickfont": {"size": 12, "color": theme.ink},
-            "range": [len(down) - 0.5, -0.5],
-        },
-        margin={"t": above, "b": 118},
-        dragmode=False,
     )
     figure.add_trace(_cells(layers, across, down, measure=measure, legible=legible, theme=theme))
     return figure

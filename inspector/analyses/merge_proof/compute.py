@@ -13,19 +13,18 @@ import torch
 
 from inspector.analyses.merge_proof import words
 from inspector.analyses.merge_proof.compute_judging import Judged, conclude, judge
-from inspector.analyses.merge_proof.compute_names import Names, place_of, tied_to, ties
 from inspector.analyses.merge_proof.compute_replay import At, Weight
 from inspector.analyses.merge_proof.request import VerifyMergeRequest
 from inspector.analyses.merge_proof.result import MergeProof
-from inspector.errors import CheckpointError, NotInCheckpointError, RequestError
+from inspector.errors import NotInCheckpointError
 from inspector.models.adapters.deltas import Delta, Rows
+from inspector.models.adapters.names import Names, place_of, tied_to, ties
 from inspector.models.adapters.parts import Change, Parts, read_parts
 from inspector.models.adapters.rounding import UNIT, rounded
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.placing.threads import single_threaded
 from inspector.progress import Pace, Progress
 from inspector.request import answers
-from inspector.store.keeping.holding import load_held
 from inspector.store.manifests.columns import is_buffer
 
 SAMPLED = 64  # rows of a matrix
@@ -47,8 +46,8 @@ def verify_merge(checkpoint: Checkpoint, request: VerifyMergeRequest, *, progres
         RequestError: If one of them is no longer in the store.
     """
     checkpoint.refuse_adapter()
-    adapter = _named(checkpoint, request.adapter, 1, "adapter")
-    merged = _named(checkpoint, request.merged, 2, "merged")
+    adapter = checkpoint.beside(request.adapter, 1, "adapter")
+    merged = checkpoint.beside(request.merged, 2, "merged")
     parts = read_parts(adapter)
     if merged.manifest.adapter:
         raise NotInCheckpointError(words.NOT_A_MODEL.format(name=merged.name, said=merged.manifest.adapter))
@@ -74,16 +73,6 @@ def verify_merge(checkpoint: Checkpoint, request: VerifyMergeRequest, *, progres
         rows=request.rows,
         warnings=tuple(merge.warnings()),
     )
-
-
-def _named(checkpoint: Checkpoint, fingerprint: str, place: int, option: str) -> Checkpoint:
-    try:
-        manifest = load_held(fingerprint, settings=checkpoint.settings)
-    except CheckpointError as error:
-        raise RequestError(f"The {option} checkpoint cannot be read. {error}", option=option) from error
-    other = Checkpoint(manifest, settings=checkpoint.settings)
-    other.called = checkpoint.called[place : place + 1]
-    return other
 
 
 def _table(judged: Sequence[Judged], procedure: str | None) -> pd.DataFrame:

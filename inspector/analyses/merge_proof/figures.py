@@ -12,10 +12,10 @@ from inspector.analyses.merge_proof.result import NOTHING
 from inspector.analyses.merge_proof.words import MEANING
 from inspector.plotting import theme as look
 from inspector.plotting.frames import column, columns
+from inspector.plotting.layers import CELL, layer_figure
 from inspector.plotting.theme import LIGHT, Theme
-from inspector.text import plain, shorten_name
+from inspector.text import plain
 
-CELL, LABEL, TICKS = 24, 34, 40  # pixels of a row; characters of a kind; layers that are named
 OUTSIDE = "other"  # the column of tensors in no layer
 # Verdict -> its sign, and the name of its color; the worst last, which a cell of several tensors shows.
 SIGNS = {
@@ -82,29 +82,8 @@ def verdict_map(tensors: pd.DataFrame, *, title: str, subtitle: str, theme: Them
     across, down, cells = grid(tensors)
     present = [verdict for verdict in SIGNS if any(worst(found) == verdict for found in cells.values())]
     colors = palette(theme)
-    above = look.title_height(title, subtitle) + 8
-    stride = max(1, math.ceil(len(across) / TICKS))
-    figure = look.figure(
-        title,
-        subtitle,
-        theme=theme,
-        height=above + CELL * max(len(down), 1) + 110,
-        xaxis={
-            **look.axis(title="layer", theme=theme, grid=False),
-            "tickvals": list(range(0, len(across), stride)),
-            "ticktext": across[::stride],
-            "range": [-0.5, len(across) - 0.5],
-        },
-        yaxis={
-            **look.axis(title="", theme=theme, grid=False),
-            "tickvals": list(range(len(down))),
-            "ticktext": [plain(shorten_name(kind, LABEL)) for kind in down],
-            "range": [len(down) - 0.5, -0.5],
-        },
-        margin={"t": above, "b": 96},
-        dragmode=False,
-        legend=look.legend_below(theme),
-    )
+    figure = layer_figure(title, subtitle, layers=across, kinds=down, cell=CELL, below=96, theme=theme)
+    figure.update_layout(xaxis_title_text="layer", legend=look.legend_below(theme))
     for verdict in present:
         z = np.full((len(down), len(across)), np.nan)
         text = np.full(z.shape, "", dtype=object)

@@ -34,7 +34,7 @@ TIED_AGAIN = (
 )
 INITIALIZED = ("pissa", "olora", "corda", "loftq", "eva", "orthogonal", "lora_ga")
 HEADLINES = {
-    "merged": "{adapter} is merged into {merged}: {targets} replayed bit by bit{rows}{procedure}.",
+    "merged": "{adapter} is merged into {merged}: {targets} replayed bit by bit{rows}.{procedure}",
     "within rounding": "{adapter} is merged into {merged}, within rounding: no known procedure replays every bit.",
     "partly merged": "{adapter} is only partly merged into {merged}: {parts}.",
     "not merged": "{adapter} is not merged into {merged}: {same}.",
@@ -99,11 +99,15 @@ def headline(proof: MergeProof) -> str:
         merged=proof.merged_name,
         targets=plural(_counts(proof, targeted=True).total(), "tensor"),
         rows="" if proof.rows == "all" else f" in {proof.rows} rows of each",
-        procedure=f", {PROCEDURE[proof.procedure]}" if proof.procedure else "",
+        procedure=f" {_sentence(PROCEDURE[proof.procedure])}" if proof.procedure else "",
         parts=parts(proof),
         same="every number is the base's" if proof.identical else "its targets are the base's, bit by bit",
         times=times,
     )
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def parts(proof: MergeProof) -> str:

@@ -88,6 +88,7 @@ def overview(checkpoint: Checkpoint, request: OverviewRequest, *, progress: Prog
         quantized=dict(Counter(each.scheme for each in checkpoint.quantized.values())),
         identity="content" if manifest.by_content else "samples",
         listed_tensors=list_tensors(checkpoint, request.find) if request.tensors or request.find else None,
+        adapter=bool(manifest.adapter),
         pipeline=checkpoint.pipeline.modules if checkpoint.pipeline else (),
     )
 

@@ -65,6 +65,7 @@ class Overview:
     # What the fingerprint is made of: "content", every byte; "samples", of weights parts alone
     identity: str = "content"
     listed_tensors: tuple[ListedTensor, ...] | None = None  # None: not requested
+    adapter: bool = False  # the weights are an adapter's, which `adapter` describes
     pipeline: tuple[str, ...] = ()  # what sentence-transformers runs one after another; none without modules.json
 
     @property

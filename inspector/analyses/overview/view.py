@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from inspector.analyses.adapter.request import AdapterRequest
 from inspector.analyses.overview import words
 from inspector.analyses.overview.frames import module_tree
 from inspector.analyses.overview.request import OverviewRequest
 from inspector.analyses.overview.result import ListedTensor, Overview
-from inspector.report.content import Section
+from inspector.report.content import Context, Section
+from inspector.request import Request
 from inspector.text import bytes_text, plural
 from inspector.view.blocks import Block, Bullets, Facts, Figure, Sentence, Table
 from inspector.view.view import Headline, Picture, Tab, View
@@ -33,7 +35,7 @@ def view(overview: Overview, request: OverviewRequest, *, name: str) -> View:
             *([] if request.hash_files else [Tab("Files", lambda: [_files(overview)])]),
             Tab("Tensors", lambda: [Table("tensors", "Stored tensors", overview.tensors)]),
         ),
-        more="--tensors lists every tensor, --find some of them, --hash the files' SHA-256.",
+        more=words.MORE_OF_ADAPTER if overview.adapter else words.MORE,
     )
 
 
@@ -102,4 +104,8 @@ def _number(value: int | None) -> str:
     return "not stated" if value is None else f"{value:,}"
 
 
-SECTION = Section("overview", ask=lambda _: (OverviewRequest(),))
+def _ask(context: Context) -> tuple[Request, ...]:
+    return (OverviewRequest(), AdapterRequest()) if context.overview.adapter else (OverviewRequest(),)
+
+
+SECTION = Section("overview", ask=_ask)

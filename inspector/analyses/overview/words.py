@@ -51,6 +51,8 @@ NO_ABSENT_HEAD = "No absent head ever predicts anything here."
 NO_HEAD = "This checkpoint has none, so it gives no predictions."
 
 
+MORE = "--tensors lists every tensor, --find some of them, --hash the files' SHA-256."
+MORE_OF_ADAPTER = f"The command adapter says what it changes, and how much. {MORE}"
 PORTRAIT = "Area: number of parameters. One of identical layers is drawn"
 
 

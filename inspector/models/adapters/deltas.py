@@ -175,7 +175,10 @@ class Delta:
     def _factor(self, role: str) -> torch.Tensor:
         if role in self._parts:
             return self._parts[role]
-        return self._parts[f"{role}_a"].double() @ self._parts[f"{role}_b"].double()
+        one, two = self._parts[f"{role}_a"], self._parts[f"{role}_b"]
+        if one.shape[0] * two.shape[1] > math.prod(self._shape):
+            self._refuse((one.shape[0], two.shape[1]))
+        return one.double() @ two.double()
 
     def _is_flipped(self, outputs: int, inputs: int) -> bool:
         """Whether the weight is (in, out), as GPT-2's Conv1D has it; -1: any number."""

@@ -13,6 +13,7 @@ from inspector.errors import NotInCheckpointError
 from inspector.models.checkpoint import Checkpoint
 from inspector.store.adapters import CONFIG, MERGED, WRAPPED
 from inspector.store.manifests.columns import TensorInfo
+from inspector.text import shape_text
 
 # What follows a module's name -> role. PEFT leaves the adapter's name out; others keep it.
 ROLES = re.compile(
@@ -38,6 +39,9 @@ NO_FILE = "{name} has no {config} with a type, so nobody knows how it is merged:
 NO_ADAPTER = "{name} is a whole model, not an adapter: give the folder that PEFT saved, with {config}."
 NO_TYPE = "{name} is an adapter of type {kind}, which this tool cannot merge: it knows {known}."
 HALF = "{name} holds {there} of {module} without {lacking}: the file is incomplete."
+MISFIT = (
+    "{name} holds parts of {module} whose shapes do not fit each other ({shapes}): if the file was cut, get it again."
+)
 NO_RANK = "{name} gives {module} rank 0, which changes nothing and has no scale: train it with a rank above 0."
 NO_ALPHA = "{name} has no {setting} in {config}, so its scale is not known: add the value that it was trained with."
 PATTERN = "{config} gives a rank or a scale by the expression {key!r}, which this tool does not read: list the modules."
@@ -129,10 +133,30 @@ def _change(name: str, module: str, parts: dict[str, TensorInfo], settings: Mapp
             if factor not in parts and not {f"{factor}_a", f"{factor}_b"} <= parts.keys():
                 there = " and ".join(sorted(parts))
                 raise NotInCheckpointError(HALF.format(name=name, there=there, module=module, lacking=factor))
+    if not _fit(kind, parts):
+        shapes = ", ".join(f"{role} {shape_text(part.shape)}" for role, part in sorted(parts.items()))
+        raise NotInCheckpointError(MISFIT.format(name=name, module=module, shapes=shapes))
     rank = _rank(kind, module, parts, settings)
     if kind != "(IA)³" and rank == 0:
         raise NotInCheckpointError(NO_RANK.format(name=name, module=module))
     return Change(module, kind, parts, rank, _scale(name, kind, module, rank, settings))
+
+
+def _fit(kind: str, parts: Mapping[str, TensorInfo]) -> bool:
+    """Whether the parts are matrices, or more axes, and their products exist; magnitudes may be vectors."""
+    shapes = {role: part.shape for role, part in parts.items()}
+    if any(len(shape) < 2 for role, shape in shapes.items() if role != "lora_magnitude_vector"):
+        return False
+    if kind == "LoRA":
+        return math.prod(shapes["lora_B"][1:]) == shapes["lora_A"][0]
+    if kind == "LoRA of embeddings":
+        return shapes["lora_embedding_B"][1] == shapes["lora_embedding_A"][0]
+    if kind == "LoHa" and not any(role.startswith("hada_t") for role in parts):
+        first, second = ((shapes[f"hada_w{n}_a"], shapes[f"hada_w{n}_b"]) for n in (1, 2))
+        outer = [(one[0], math.prod(other[1:])) for one, other in (first, second)]
+        return all(math.prod(one[1:]) == other[0] for one, other in (first, second)) and outer[0] == outer[1]
+    pairs = [(shapes.get(f"lokr_w{n}_a"), shapes.get(f"lokr_w{n}_b")) for n in (1, 2)]
+    return all(one is None or other is None or one[1:] == other[:1] for one, other in pairs)
 
 
 def _kind(parts: Mapping[str, TensorInfo]) -> str:

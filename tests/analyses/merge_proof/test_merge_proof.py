@@ -18,44 +18,11 @@ from inspector.analyses.merge_proof import words
 from inspector.analyses.merge_proof.result import MergeProof
 from inspector.catalog import answer
 from inspector.errors import InspectorError
+from tests.adapters import KINDS, TARGETS, make
 from tests.conftest import silent
-from tests.families import random_model
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 WIDE: dict[str, Any] = {"hidden_size": 64, "intermediate_size": 128, "head_dim": 32}  # NF4 has blocks of 64
-TARGETS = ["q_proj", "v_proj", "down_proj"]
-LORA: dict[str, Any] = {"r": 4, "lora_alpha": 8, "target_modules": TARGETS}
-EMBEDDED: dict[str, Any] = {**LORA, "target_modules": ["embed_tokens", "q_proj"]}
-KINDS: dict[str, Callable[[], peft.PeftConfig]] = {
-    "LoRA": lambda: peft.LoraConfig(**LORA),
-    "rsLoRA": lambda: peft.LoraConfig(**LORA, use_rslora=True),
-    "patterns": lambda: peft.LoraConfig(
-        **LORA, rank_pattern={"v_proj": 2}, alpha_pattern={"layers.1.self_attn.q_proj": 3}
-    ),
-    "DoRA": lambda: peft.LoraConfig(**LORA, use_dora=True),
-    "embeddings": lambda: peft.LoraConfig(**EMBEDDED),
-    "a whole head": lambda: peft.LoraConfig(**LORA, modules_to_save=["lm_head"]),
-    "(IA)³": lambda: peft.IA3Config(target_modules=["k_proj", "down_proj"], feedforward_modules=["down_proj"]),
-    "LoHa": lambda: peft.LoHaConfig(r=4, alpha=8, target_modules=TARGETS),
-    "LoKr": lambda: peft.LoKrConfig(r=4, alpha=8, target_modules=TARGETS),
-}
-Case = tuple[Path, Path, Any]
-
-
-def make(
-    folder: Path, config: peft.PeftConfig, dtype: torch.dtype, architecture: str = "LlamaForCausalLM", **sizes: Any
-) -> Case:
-    """Save a base and an adapter that has learned something; also gives the base."""
-    base: Any = random_model(architecture, **sizes).to(dtype)
-    base.save_pretrained(folder / "base")
-    adapted = peft.get_peft_model(copy.deepcopy(base), config)
-    torch.manual_seed(1)
-    for name, parameter in adapted.named_parameters():
-        if parameter.requires_grad:
-            spread = 1.0 if "ia3" in name else 0.05
-            parameter.data += spread * torch.randn(parameter.shape).to(parameter.dtype)
-    adapted.save_pretrained(str(folder / "adapter"))
-    return folder / "base", folder / "adapter", base
 
 
 def merge(base: Any, adapter: Path, *, autocast: bool = True, safe: bool = False) -> Any:
@@ -277,7 +244,10 @@ def test_each_place_takes_what_belongs_there(proof, tmp_path):
 def test_the_headline_names_a_sample(proof, tmp_path):
     base, adapter, model = make(tmp_path, KINDS["LoRA"](), torch.float32)
     merge(model, adapter).save_pretrained(tmp_path / "merged")
-    for rows, said in (("64", "bit by bit in 64 rows of each"), ("all", "bit by bit,")):
+    for rows, said in (
+        ("64", "bit by bit in 64 rows of each"),
+        ("all", "bit by bit. The sum is rounded once (PEFT's default)."),
+    ):
         found = proof(base, adapter, tmp_path / "merged", rows=rows)
         assert (found.verdict, found.rows) == ("merged", rows)
         assert said in words.headline(found)

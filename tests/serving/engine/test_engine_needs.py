@@ -25,7 +25,7 @@ from inspector.settings import Settings
 from inspector.store.opening import open_checkpoint
 from inspector.store.reference import CheckpointRef
 from tests.conftest import silent
-from tests.merges import others
+from tests.merges import others, subject
 
 TEXT = "a dog is an [MASK]."
 # What a question cannot do without; other options have defaults.
@@ -69,7 +69,7 @@ def opened(settings: Settings, name: str) -> Checkpoint:
 
 @pytest.mark.parametrize("verb", CATALOG)
 def test_a_question_takes_what_it_says(verb: str, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    checkpoint = opened(settings, "demo-bert")
+    checkpoint = subject(verb, opened(settings, "demo-bert"))
     parameters = PARAMETERS.get(verb, {}) | others(verb, checkpoint)
     if verb == "compare":
         parameters["other"] = opened(settings, "demo-gpt2").manifest.fingerprint

@@ -1,0 +1,1 @@
+"""What does an adapter change, and what of it will a merge keep?"""
