@@ -16,6 +16,7 @@ from inspector.plotting.layers import CELL, layer_figure
 from inspector.plotting.theme import LIGHT, Theme
 from inspector.text import plain
 
+FOOT = {"y": 0, "yref": "container", "yanchor": "bottom"}  # the legend lies below the axis's title
 OUTSIDE = "other"  # the column of tensors in no layer
 # Verdict -> its sign, and the name of its color; the worst last, which a cell of several tensors shows.
 SIGNS = {
@@ -82,8 +83,8 @@ def verdict_map(tensors: pd.DataFrame, *, title: str, subtitle: str, theme: Them
     across, down, cells = grid(tensors)
     present = [verdict for verdict in SIGNS if any(worst(found) == verdict for found in cells.values())]
     colors = palette(theme)
-    figure = layer_figure(title, subtitle, layers=across, kinds=down, cell=CELL, below=96, theme=theme)
-    figure.update_layout(xaxis_title_text="layer", legend=look.legend_below(theme))
+    figure = layer_figure(title, subtitle, layers=across, kinds=down, cell=CELL, below=104, theme=theme)
+    figure.update_layout(xaxis_title_text="layer", legend=look.legend_below(theme) | FOOT)
     for verdict in present:
         z = np.full((len(down), len(across)), np.nan)
         text = np.full(z.shape, "", dtype=object)
