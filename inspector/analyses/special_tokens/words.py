@@ -31,21 +31,26 @@ def headline(result: SpecialTokens) -> str:
 def _of_stopping(result: SpecialTokens) -> str:
     ends = f"an answer ends with {result.turn_end}"
     if result.stops is not None:
-        said = f"{result.eos_from} has generate() stop at {listed(result.eos_ids)}" if result.eos_ids else NO_END
+        said = f"{result.eos_from} has generate() stop at {_stops_at(result)}" if result.eos_ids else NO_END
         found = "It stops" if result.stops else "It may not stop"
         return f"{found}: {ends}, {'and' if result.stops else 'but'} {said}."
     if result.template:
         why = f"cannot be rendered: {result.template_problem}" if result.template_problem else PLAIN_END
         return f"Whether it stops is not known, since {result.template} {why}."
     if result.eos_ids:
-        return f"generate() stops at {listed(result.eos_ids)}; no chat template says how an answer ends."
+        return f"generate() stops at {_stops_at(result)}; no chat template says how an answer ends."
     return "No file says where a generated text would end."
+
+
+def _stops_at(result: SpecialTokens) -> str:
+    names = dict(zip(result.tokens["token_id"], result.tokens["token"], strict=True))
+    return " and ".join(f"{names[each]} (id {each})" for each in result.eos_ids)
 
 
 def facts(result: SpecialTokens) -> dict[str, str]:
     """Where a text ends, in a few values."""
     return {
-        "generate() stops at": f"{listed(result.eos_ids)} ({result.eos_from})" if result.eos_ids else "no token",
+        "generate() stops at": f"{_stops_at(result)}, {result.eos_from}" if result.eos_ids else "no token",
         "Chat template": result.template or "none",
         "Ends an answer": result.turn_end or "not known",
     }
