@@ -24,12 +24,13 @@ from inspector.cli.report_names import file_names
 from inspector.cli.verbs import flagged, gathered
 from inspector.errors import InspectorError, RequestError, cannot_write
 from inspector.progress import Progress
-from inspector.report.bundle import PAGE, add_pictures, bundle_files, figures_of, pack, unpack
+from inspector.report.bundle import PAGE, add_pictures, bundle_files, pack, unpack
 from inspector.report.content import Report, ReportOptions
 from inspector.report.making import COMPARING, DEFAULT, check_sections, make_report
 from inspector.report.markdown import without_pictures, write_markdown
 from inspector.report.page import write_page
 from inspector.report.pictures import draw_pictures
+from inspector.report.provenance import figures_of
 from inspector.report.screenshots import check_pages, take_pictures
 from inspector.report.sections import BY_SLUG
 from inspector.store.origins.snapshots import Snapshot
@@ -112,7 +113,7 @@ def _task(
         )
         page = write_page(made)
         output.write(_written(made, page, output.path))
-        return {"summary": _summary(made, output.path), "figures": figures_of(made), "made": made.made}
+        return {"summary": _summary(made, output.path), "figures": list(figures_of(made)), "made": made.made}
 
     return Task("report", references, work, reads_all=True, device=setting.device)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 from inspector.errors import CancelledError, InspectorError
 from inspector.report import provenance
@@ -13,6 +13,7 @@ from inspector.report.labeling import csv_metadata
 from inspector.report.notebook import write_notebook
 from inspector.report.page import write_page
 from inspector.report.pictures import Tell, draw_pictures
+from inspector.report.provenance import figures_of
 from inspector.text import as_csv
 
 PAGE = "report.html"
@@ -31,7 +32,7 @@ def write_bundle(
         The archive, and why it holds no pictures and no PDF; None where it does.
     """
     files = bundle_files(report, page or write_page(report))
-    return add_pictures(files, figures_of(report), made=report.made, tell=tell)
+    return add_pictures(files, tuple(figures_of(report)), made=report.made, tell=tell)
 
 
 def bundle_files(report: Report, page: str) -> dict[str, bytes]:
@@ -47,26 +48,13 @@ def bundle_files(report: Report, page: str) -> dict[str, bytes]:
     return files
 
 
-def figures_of(report: Report) -> dict[str, dict[str, str]]:
-    """The figures of a report, "section-figure", with what their files say of themselves."""
-    return {
-        f"{part.slug}-{figure.name}": {**provenance.of_part(report, part), "Description": figure.alt}
-        for part in report.parts
-        for figure in part.figures
-    }
-
-
 def add_pictures(
-    files: dict[str, bytes],
-    figures: Mapping[str, Mapping[str, str]],
-    *,
-    made: str,
-    tell: Tell = lambda share, text: None,
+    files: dict[str, bytes], figures: Sequence[str], *, made: str, tell: Tell = lambda share, text: None
 ) -> tuple[bytes, str | None]:
     """Pack the files of a report, with its figures and a PDF where there is a browser; see `write_bundle`.
 
     Args:
-        figures: From `figures_of`.
+        figures: Their names, "section-figure".
         made: When the report was made.
     """
     problem = None

@@ -6,10 +6,7 @@ import csv
 import io
 import json
 import re
-import struct
-import zlib
 from collections.abc import Mapping
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 from pandas.api.types import is_bool_dtype, is_float_dtype, is_integer_dtype
@@ -19,31 +16,9 @@ from inspector.text import as_csv, escaped
 if TYPE_CHECKING:
     import pandas as pd
 
-DPI = 300
-METER = 39.37  # inches
-HEADER = 33  # bytes of a PNG before which nothing may stand: its signature and IHDR
 PDF_DATE = re.compile(rb"(/(?:Creation|Mod)Date \(D:)\d{14}")
 
 Facts = Mapping[str, str]
-
-
-def label_png(data: bytes, facts: Facts) -> bytes:
-    """Add texts and a size on paper to a picture (PNG, sections 11.3.3 and 11.3.4)."""
-    per_meter = round(DPI * METER)
-    added = [_chunk(b"pHYs", struct.pack(">IIB", per_meter, per_meter, 1))]
-    for name, value in _readable(facts).items():
-        # No compression, no language, no translated keyword.
-        added.append(_chunk(b"iTXt", name.encode("latin-1") + b"\0\0\0\0\0" + value.encode()))
-    return data[:HEADER] + b"".join(added) + data[HEADER:]
-
-
-def label_svg(data: bytes, facts: Facts) -> bytes:
-    """Add facts to a drawing: its title and description for readers, all of them as JSON for programs."""
-    start = data.index(b">") + 1
-    values = _readable(facts)
-    elements = {"title": values["Title"], "desc": values["Description"], "metadata": json.dumps(values)}
-    added = "".join(f"<{name}>{escape(text, quote=False)}</{name}>" for name, text in elements.items())
-    return data[:start] + added.encode() + data[start:]
 
 
 def label_pdf(data: bytes, *, made: str) -> bytes:
@@ -67,7 +42,7 @@ def csv_metadata(name: str, frame: pd.DataFrame, facts: Facts, *, title: str) ->
         "@context": "http://www.w3.org/ns/csvw",
         "url": name,
         "dc:title": title,
-        "dc:source": _readable(facts),
+        "dc:source": readable(facts),
         "tableSchema": {
             "columns": [
                 {"titles": column, "datatype": _datatype(frame.iloc[:, place])} for place, column in enumerate(header)
@@ -77,7 +52,7 @@ def csv_metadata(name: str, frame: pd.DataFrame, facts: Facts, *, title: str) ->
     return json.dumps(described, indent=1, ensure_ascii=False) + "\n"
 
 
-def _readable(facts: Facts) -> dict[str, str]:
+def readable(facts: Facts) -> dict[str, str]:
     """Facts without characters that are not seen, or that XML cannot hold."""
     return {name: escaped(value) for name, value in facts.items()}
 
@@ -88,7 +63,3 @@ def _datatype(column: Any) -> Any:
     if is_integer_dtype(column):
         return "integer"
     return "double" if is_float_dtype(column) else "string"
-
-
-def _chunk(kind: bytes, data: bytes) -> bytes:
-    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))

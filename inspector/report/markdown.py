@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from inspector.report.content import Part, Report
 from inspector.text import literal, visible
 from inspector.view.blocks import Bullets, Code, Facts, Figure, Sentence, Table
 from inspector.view.cells import cell_text, column_label, is_amount
 from inspector.view.view import Element, Heading, Headline, Why
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 PICTURE = re.compile(r"^!\[(.*)\]\([^)]*\)$", re.MULTILINE)  # a stranger's text has its marks escaped
 
@@ -55,16 +58,21 @@ def _element(element: Element, start: str) -> Iterator[str]:
 
 def _table(table: Table) -> Iterator[str]:
     lines = table.lines
-    rows = lines.head(table.rows).to_dict("records")
     yield f"**{literal(table.title)}**"
     if not len(lines.columns):
         return
-    right = [bool(rows) and is_amount(rows[0][name]) for name in lines.columns]
-    head = [literal(column_label(name)) for name in lines.columns]
+    yield table_markdown(lines.head(table.rows))
+    if table.rows < len(lines):
+        yield f"{table.rows:,} of {len(lines):,} rows are shown."
+
+
+def table_markdown(frame: pd.DataFrame) -> str:
+    """Write a table as GitHub's Markdown; text of strangers is escaped."""
+    rows = frame.to_dict("records")
+    right = [bool(rows) and is_amount(rows[0][name]) for name in frame.columns]
+    head = [literal(column_label(name)) for name in frame.columns]
     body = [[literal(cell_text(value, str(name))) for name, value in row.items()] for row in rows]
-    yield "\n".join(_row(cells) for cells in [head, ["--:" if each else "---" for each in right], *body])
-    if len(rows) < len(lines):
-        yield f"{len(rows):,} of {len(lines):,} rows are shown."
+    return "\n".join(_row(cells) for cells in [head, ["--:" if each else "---" for each in right], *body])
 
 
 def _facts(facts: Facts) -> str:

@@ -6,7 +6,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,10 @@ from markupsafe import Markup
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from plotly.offline import get_plotlyjs
 
+from inspector.plotting.picture_files import picture_script
 from inspector.report.content import Report
-from inspector.report.provenance import content_fingerprint
+from inspector.report.labeling import readable
+from inspector.report.provenance import content_fingerprint, figures_of
 from inspector.report.recolor import both
 from inspector.text import text_html
 from inspector.view.blocks import Figure
@@ -30,16 +32,17 @@ BREAKS = re.compile(r"(?<=[^\d\W])[._/](?=\w)|(?<=[\d\]])[._/](?=[^\d\W])")  # w
 def write_page(report: Report) -> str:
     """Write the report as HTML.
 
-    All text is escaped, and the page's own policy forbids whatever is not in it: two scripts run,
+    All text is escaped, and the page's own policy forbids whatever is not in it: three scripts run,
     known by their hashes, and nothing is loaded.
 
     Returns:
         The same text for the same report, but for its date.
     """
-    scripts = [get_plotlyjs(), (ASSETS / "report.js").read_text("utf-8")]
+    scripts = [get_plotlyjs(), picture_script(), (ASSETS / "report.js").read_text("utf-8")]
     return _TEMPLATES.get_template("report.html.j2").render(
         report=report,
         fingerprint=content_fingerprint(report.context.overview),
+        facts={name: readable(facts) for name, facts in figures_of(report).items()},
         scripts=map(Markup, scripts),
         hashes=[base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts],
         style=Markup((ASSETS / "report.css").read_text("utf-8")),
@@ -55,9 +58,13 @@ def write_elements(title: str, elements: Sequence[Element | Markup]) -> str:
     return _TEMPLATES.get_template("fragment.html.j2").render(title=title, elements=elements)
 
 
-def _figure(figure: Figure) -> dict[str, Any]:
-    """A figure's data, as JSON that cannot end the element it stands in, and its size."""
-    drawn = both(figure.printed or figure.draw)
+def _figure(figure: Figure, facts: Mapping[str, str]) -> dict[str, Any]:
+    """A figure's data, as JSON that cannot end the element it stands in, and its size.
+
+    Args:
+        facts: What its files say of themselves.
+    """
+    drawn = {**both(figure.printed or figure.draw), "facts": facts}
     layout = drawn["light"]["layout"]
     size = f"height:{layout.get('height', 450)}px"
     if layout.get("width"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
 from urllib.parse import urlencode
@@ -25,7 +26,6 @@ def describe(context: Context, ran: Iterable[str]) -> dict[str, str]:
     """All that must be the same for the same numbers; nothing of the machine that made it."""
     overview, setting = context.overview, context.setting
     files = "; ".join(f"{file.name} ({file.nbytes:,} bytes, SHA-256 {file.sha256})" for file in overview.files)
-    libraries = ", ".join(f"{name} {version(name)}" for name in LIBRARIES if find_spec(name))
     second = {}
     if context.other:
         second = {"Compared with": f"{context.other.name}, {context.other.fingerprint}"}
@@ -39,6 +39,15 @@ def describe(context: Context, ran: Iterable[str]) -> dict[str, str]:
         "Device and dtype": f"{setting.device}, {setting.dtype} requested; the model ran on "
         + (", ".join(sorted(set(ran))) or "no device, because no section needed it"),
         "Seed": str(setting.seed),
+        **versions(),
+    }
+
+
+@cache
+def versions() -> Mapping[str, str]:
+    """Which code computes here."""
+    libraries = ", ".join(f"{name} {version(name)}" for name in LIBRARIES if find_spec(name))
+    return {
         "Checkpoint Inspector": inspector.__version__,
         "Libraries": f"Python {platform.python_version()}, {libraries}",
     }
@@ -58,6 +67,15 @@ def of_part(report: Report, part: Part) -> dict[str, str]:
     }
 
 
+def figures_of(report: Report) -> dict[str, dict[str, str]]:
+    """The figures of a report, "section-figure", with what their files say of themselves."""
+    return {
+        f"{part.slug}-{figure.name}": {**of_part(report, part), "Description": figure.alt}
+        for part in report.parts
+        for figure in part.figures
+    }
+
+
 def of_answer(request: Request, opened: Opened, others: Mapping[str, Opened]) -> dict[str, str]:
     """Where the tables of an answer come from, for their files.
 
@@ -73,7 +91,7 @@ def of_answer(request: Request, opened: Opened, others: Mapping[str, Opened]) ->
         "Command": command_line([request.verb, source(opened), *request.to_argv()]),
         "Fingerprint": opened.fingerprint,
         **({"Compared with": compared} if compared else {}),
-        "Checkpoint Inspector": inspector.__version__,
+        **versions(),
     }
 
 

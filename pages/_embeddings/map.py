@@ -17,11 +17,12 @@ from inspector.analyses.vocabulary_map.frames import side_by_side
 from inspector.analyses.vocabulary_map.request import UMAP_LEARN, ProjectRequest
 from inspector.analyses.vocabulary_map.result import Projection
 from inspector.demo import DEMOS
+from inspector.report.labeling import readable
 from inspector.results.checkpoint import Opened
 from inspector.text import literal
 from pages._embeddings import inputs
 from pages._embeddings.vocabulary_map import vocabulary_map
-from pages._ui import parts, session
+from pages._ui import parts, provenance, session
 
 HEIGHT = 455  # pixels: with legend and tools it fits a screen
 CHOSEN = "chosen tokens"  # fingerprint and what the lasso holds, as the browser sent it
@@ -64,6 +65,7 @@ def show(
         hidden=inputs.hidden(),
         height=HEIGHT,
         theme=session.theme(),
+        facts=readable(provenance.of_page()),
     )
     vocabulary_map(
         packed,

@@ -31,7 +31,12 @@ class PageQuestion:
 
 def begin_run(state: MutableMapping[Any, Any]) -> None:
     """Let what came to nothing be asked again."""
-    state[NOW] = set()
+    state[NOW] = {}
+
+
+def asked_now(state: MutableMapping[Any, Any]) -> tuple[PageQuestion, ...]:
+    """What this run of the page has asked so far, in order."""
+    return tuple(state.get(NOW, ()))
 
 
 def job_of(question: PageQuestion, state: MutableMapping[Any, Any], engine: Engine) -> Job[Any]:
@@ -39,14 +44,14 @@ def job_of(question: PageQuestion, state: MutableMapping[Any, Any], engine: Engi
 
     What fails or is canceled is asked again by the next run, and whenever a part of the page is drawn alone.
     """
-    jobs, now = state.setdefault(ASKED, {}), state.setdefault(NOW, set())
+    jobs, now = state.setdefault(ASKED, {}), state.setdefault(NOW, {})
     known = jobs.pop(question, None)
     job = engine.job(known) if known else None
     if job is None or (job.status in LOST and (question not in now or _is_drawn_alone())):
         job = engine.run(
             question.fingerprint, question.request.verb, called=question.called, **question.request.parameters()
         )
-    now.add(question)
+    now[question] = None
     jobs[question] = job.id
     for oldest in list(jobs)[:-MOST]:
         jobs.pop(oldest, None)

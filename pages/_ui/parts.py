@@ -87,7 +87,7 @@ def chart(
     """
     if height:
         figure.update_layout(height=height)
-    figure_files.offer(figure, key=key, file=file)
+    figure_files.offer(figure, alt=alt, key=key, file=file)
     st.plotly_chart(_opaque(figure), height=_height(figure), theme=None, key=key, config=CHART, alt=alt)
 
 
@@ -122,7 +122,7 @@ def clickable(
         on_click: Called before the script runs anew.
         width: In pixels; None takes what there is.
     """
-    figure_files.offer(figure, key=key)
+    figure_files.offer(figure, alt=alt, key=key)
     event = st.plotly_chart(
         _opaque(figure),
         height=_height(figure),

@@ -84,7 +84,7 @@ def test_magnitudes_are_listed_by_pattern_and_can_be_saved(open_app: Open) -> No
     labels = [getattr(each, "label", "") for each in app.get("download_button")]
     assert {"CSV", "Parquet"} <= set(labels)
     frame = norm_frame(found.norms)
-    saved = pd.read_parquet(io.BytesIO(table_files.as_parquet(frame)))
+    saved = pd.read_parquet(io.BytesIO(table_files.as_parquet(frame, {})))
     assert saved["shape"].tolist()[0] == "128 × 160"
     app = open_app("checks", checkpoint="demo-bert", values="none")
     assert not app.exception

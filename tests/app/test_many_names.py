@@ -188,7 +188,7 @@ def test_a_page_sends_little_and_opens_a_level_at_a_time(
     stored = [name for name, *_ in tensors_of(KNOWN.config)]
     every = next(frame for frame in files if len(frame) == len(stored))
     assert sorted(every["name"]) == sorted(stored)
-    (read,) = (pd.read_parquet(io.BytesIO(table_files.as_parquet(every))),)
+    (read,) = (pd.read_parquet(io.BytesIO(table_files.as_parquet(every, {}))),)
     assert read["name"].tolist() == every["name"].tolist()
     table = lines(app)
     assert sum(table["names"]) == len(stored) == KNOWN.tensors

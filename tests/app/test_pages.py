@@ -90,7 +90,7 @@ def test_a_page_names_its_question_and_the_open_checkpoint(
     for ending in ("CSV", "Parquet"):
         assert sum(label.endswith(ending) for label in files) == len(offered)
     for table in offered:
-        read = pd.read_parquet(io.BytesIO(table_files.as_parquet(table)))
+        read = pd.read_parquet(io.BytesIO(table_files.as_parquet(table, {})))
         assert list(read) == list(table)
         assert len(read) == len(table)
 

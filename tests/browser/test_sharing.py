@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -46,6 +47,13 @@ def test_page_and_png_follow_the_color_scheme_and_an_svg_has_its_title(
         assert picture.format == "PNG"
         assert picture.width == 2_700  # nine inches at 300 dpi
         pixels = np.asarray(picture.convert("RGB")).astype(int)
+        assert picture.info["dpi"] == pytest.approx((300, 300), abs=0.1)
+        said = picture.text  # pyright: ignore[reportAttributeAccessIssue]
+    assert (said["Title"], said["Checkpoint"], said["Page"]) == (
+        TITLES[0],
+        "demo-bert",
+        "/sharing?checkpoint=demo-bert",
+    )
     wanted = [int(ground[place : place + 2], 16) for place in (1, 3, 5)]
     assert pixels[5, 5].tolist() == wanted
     written = pixels[30:110, :1500]
@@ -58,6 +66,10 @@ def test_page_and_png_follow_the_color_scheme_and_an_svg_has_its_title(
         root = ElementTree.fromstring(Path(download.path()).read_text("utf-8"))
         assert root.tag == f"{SVG}svg"
         assert root.get("width") == "900"
+        facts = json.loads(root.findtext(f"{SVG}metadata", ""))
+        assert facts["Fingerprint"] == said["Fingerprint"]
+        assert root.findtext(f"{SVG}title") == facts["Title"] == title
+        assert "base64,d09GMg" in root.findtext(f"{SVG}style", "")  # a font: "wOF2"
         texts = ["".join(text.itertext()) for text in root.iter(f"{SVG}text")]
         assert title in texts
         assert any("word_embeddings.weight" in text for text in texts)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import io
+import json
+import re
 import xml.etree.ElementTree as ET
 from typing import Any
 
@@ -365,13 +367,18 @@ def test_a_cloud_is_turned_and_its_points_are_clicked(page: Page) -> None:
     assert page.locator(".stage canvas").screenshot() == first
 
 
-def test_the_picture_holds_map_title_and_legend(page: Page) -> None:
-    show(page)
+def test_the_picture_holds_map_title_legend_and_where_it_comes_from(page: Page) -> None:
+    show(page, facts={"Checkpoint": "demo", "Text": "ß 中 👋"})
     with page.expect_download() as waiting:
         page.get_by_role("button", name="PNG").click()
     download = waiting.value
-    assert download.suggested_filename == "demo-map.png"
-    picture = Image.open(download.path()).convert("RGB")
+    assert re.fullmatch(r"demo-map-[0-9a-f]{8}\.png", download.suggested_filename)
+    with Image.open(download.path()) as opened:
+        picture = opened.convert("RGB")
+        assert opened.text == {  # pyright: ignore[reportAttributeAccessIssue]
+            "Title": "demo: map", "Checkpoint": "demo", "Text": "ß 中 👋", "Description": ""
+        }  # fmt: skip
+        assert opened.info["dpi"] == pytest.approx((300, 300), abs=0.1)
     fine = picture.width / WIDTH
     assert picture.width == 2400  # eight inches of print
     assert picture.height > fine * HEIGHT
@@ -387,12 +394,13 @@ def test_the_picture_holds_map_title_and_legend(page: Page) -> None:
 
 
 def test_the_svg_keeps_text_as_text(page: Page) -> None:
-    show(page, found=[19], color="norm")
+    show(page, found=[19], color="norm", facts={"Checkpoint": "demo"})
     with page.expect_download() as waiting:
         page.get_by_role("button", name="SVG").click()
-    assert waiting.value.suggested_filename == "demo-map.svg"
+    assert re.fullmatch(r"demo-map-[0-9a-f]{8}\.svg", waiting.value.suggested_filename)
     root = ET.parse(waiting.value.path()).getroot()
     space = "{http://www.w3.org/2000/svg}"
+    assert json.loads(root.findtext(f"{space}metadata", ""))["Checkpoint"] == "demo"
     texts = {node.text for node in root.iter(f"{space}text")}
     assert {"demo: map", "<b>pad</b>", "word19", "word (9)", "norm"} <= texts
     (image,) = root.iter(f"{space}image")

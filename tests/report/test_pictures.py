@@ -22,12 +22,13 @@ import inspector
 from inspector.browser import Chromium, run
 from inspector.report.bundle import write_bundle
 from inspector.report.content import Report, ReportOptions
-from inspector.report.labeling import label_png
 from inspector.report.making import make_report
 
 TEXT = 'the <b> & "best" [MASK] of \u202e all.'
 SHOWN = 'the <b> & "best" [MASK] of \\u202e all.'
 SVG = "{http://www.w3.org/2000/svg}"
+FAMILY = re.compile("font-family: '([^']+)'")  # the first that a text asks for
+EMBEDDED = re.compile(r'font-family:"([^"]+)";[^{}]*base64,([A-Za-z0-9+/=]+)\)')
 MADE = "2026-01-31 12:34 UTC"
 
 
@@ -83,21 +84,29 @@ def check_facts(found: dict[str, str], report: Report) -> None:
     assert found["Command"].startswith(f"python -m inspector {section[1]} demo-bert")
 
 
+def check_picture(picture: Any, report: Report) -> None:
+    picture.load()
+    check_facts(picture.text, report)
+    assert picture.info["dpi"] == pytest.approx((300, 300), abs=0.1)
+    assert picture.size[0] >= 2_700
+
+
 def test_every_picture_says_where_it_comes_from(report, files):
     pictures = [name for name in files if name.endswith(".png")]
     assert len(pictures) == sum(len(part.figures) for part in report.parts) > 2
     for name in pictures:
         with Image.open(io.BytesIO(files[name])) as picture:
-            picture.load()
-            check_facts(picture.text, report)  # pyright: ignore[reportAttributeAccessIssue]
-            assert picture.info["dpi"] == pytest.approx((300, 300), abs=0.1)
-            assert picture.size[0] >= 2_700
+            check_picture(picture, report)
             assert len(picture.convert("RGB").getcolors(1 << 24) or ()) > 20  # something is drawn
         root = ElementTree.fromstring(files[name.replace(".png", ".svg")])
-        assert [each.tag for each in root[:3]] == [f"{SVG}{tag}" for tag in ("title", "desc", "metadata")]
+        assert [each.tag for each in root[:4]] == [f"{SVG}{tag}" for tag in ("title", "desc", "metadata", "style")]
         facts = json.loads(root[2].text or "")
         check_facts(facts, report)
         assert (root[0].text, root[1].text) == (facts["Title"], facts["Description"])
+        families = {family for each in root.iter(f"{SVG}text") for family in FAMILY.findall(each.get("style", ""))}
+        embedded = dict(EMBEDDED.findall(root[3].text or ""))
+        assert embedded.keys() == families != set()
+        assert all(base64.b64decode(font).startswith(b"wOF2") for font in embedded.values())
 
 
 def test_every_table_says_where_it_comes_from(report, files):
@@ -133,12 +142,14 @@ async def _saved(page: str, theme: Literal["light", "dark"], name: str) -> tuple
         await tab.prefer(theme)
         await tab.go(page)
         await tab.until("document.documentElement?.dataset.drawn")
-        await tab.value("Plotly.downloadImage = (what, how) => { window.saved = [how, Plotly.toImage(what, how)]; }")
+        await tab.value("saveFile = (file, name) => { window.saved = [file, name]; }")
         await tab.value(f"document.querySelector('#plot-{name} [data-title=\"Download as PNG\"]').click()")
-        return await tab.value("saved[0].filename"), base64.b64decode((await tab.value("saved[1]")).partition(",")[2])
+        await tab.until("window.saved")
+        data = await tab.value("saved[0].arrayBuffer().then((bytes) => [...new Uint8Array(bytes)])")
+        return await tab.value("saved[1]"), bytes(data)
 
 
-def test_a_page_saves_pictures_on_white_under_names_of_their_own(files, tmp_path):
+def test_a_page_saves_pictures_on_white_under_names_of_their_own(report, files, tmp_path):
     path = tmp_path / "report.html"
     path.write_bytes(files["report.html"])
     names = set()
@@ -146,23 +157,16 @@ def test_a_page_saves_pictures_on_white_under_names_of_their_own(files, tmp_path
     asked = (("dark", "lens-heatmap"), ("light", "lens-heatmap"), ("dark", "training-schedules"))
     for theme, name in asked:
         saved, data = run(_saved(path.as_uri(), theme, name))
-        assert re.fullmatch(rf"demo-bert-{name}-[0-9a-f]{{8}}", saved)
+        assert re.fullmatch(rf"demo-bert-{name}-[0-9a-f]{{8}}\.png", saved)
         names.add(saved)
         with Image.open(io.BytesIO(data)) as picture:
+            check_picture(picture, report)
             pixels = picture.convert("L")
         assert pixels.getpixel((5, 5)) == 255
         assert min(pixels.crop((30, 30, 1500, 110)).tobytes()) < 80  # the title, in dark ink
     path.write_bytes(files["report.html"].replace(b"[MASK]", b"another"))
     saved, _ = run(_saved(path.as_uri(), "dark", "lens-heatmap"))
     assert saved not in names
-
-
-def test_a_label_that_is_no_latin_text_stays_whole():
-    data = io.BytesIO()
-    Image.new("RGB", (2, 2)).save(data, "PNG")
-    with Image.open(io.BytesIO(label_png(data.getvalue(), {"Text": "Öß 中 👋\x00"}))) as picture:
-        picture.load()
-        assert picture.info["Text"] == "Öß 中 👋\\x00"
 
 
 def sizes_of_letters(page: pypdf.PageObject) -> set[float]:

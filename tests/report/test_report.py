@@ -219,10 +219,10 @@ def test_a_causal_model_has_its_perplexity_there(make):
     assert "plausibility demo-gpt2" in part.commands[0]
 
 
-def test_the_page_loads_nothing_and_runs_two_scripts_by_their_hashes(bert_page):
+def test_the_page_loads_nothing_and_runs_three_scripts_by_their_hashes(bert_page):
     elements = Elements(bert_page)
     scripts = [each for each in elements.all("script") if each.get("type") is None]
-    assert scripts == [{}, {}]
+    assert scripts == [{}] * 3
     bodies = re.findall(r"<script>(.*?)</script>", bert_page, re.DOTALL)
     policy = next(each["content"] for each in elements.all("meta")
                   if each.get("http-equiv") == "Content-Security-Policy")  # fmt: skip
@@ -246,7 +246,7 @@ def test_strangers_text_is_never_markup():
     )  # fmt: skip
     page = write_page(report_of(*blocks, name=HOSTILE, text=HOSTILE))
     elements = Elements(page)
-    assert [each for each in elements.all("script") if each.get("type") is None] == [{}, {}]
+    assert [each for each in elements.all("script") if each.get("type") is None] == [{}] * 3
     assert elements.all("img") == []
     assert "\u202e" not in re.sub(r'<script type="application/json".*?</script>', "", page)
     shown = HOSTILE.replace("\u202e", "\\u202e")

@@ -18,7 +18,7 @@ from inspector.plotting.theme import LIGHT, Theme
 from inspector.text import percent_text, plain, shorten
 
 WIDTH = 640  # pixels of a line on a narrow page; wider ones stretch it
-LINE, BOX = 50, 42  # pixels from line to line, and of a box
+LINE, BOX = 53, 45  # pixels from line to line, and of a box
 SIZE, SMALL = 15, 11  # of a token and of its number
 GAP, JOINT, PADDING, CORNER = 5, 1, 14, 5
 LETTERS = 40  # of a token

@@ -74,15 +74,43 @@
     return Plotly.react(place, data, layout, config);
   }
 
+  const WIDTH = 900; // pixels of a picture
+  const SCALE = 3; // dots for each of them: sharp on paper
+
+  /** A figure as SVG. */
+  function drawn(figure) {
+    const width = Math.max(figure.layout.width || 0, WIDTH);
+    const { height } = figure._fullLayout ?? figure.layout;
+    return Plotly.toImage(figure, { format: "svg", imageDataOnly: true, width, height });
+  }
+
   /** A picture is for paper: light, whatever the page is, and of another name where it shows something else. */
-  function save(place) {
+  async function save(place) {
     const { name } = place.dataset;
     const { data, layout } = dark.matches ? read(name).light : place;
-    const shown = JSON.stringify([data, layout], (key, value) => (key === "uid" ? undefined : value));
-    let digest = 0x811c9dc5; // FNV-1a
-    for (let at = 0; at < shown.length; at++) digest = Math.imul(digest ^ shown.charCodeAt(at), 0x01000193);
-    const filename = `${document.querySelector("h1").textContent}-${name}-${(digest >>> 0).toString(16).padStart(8, "0")}`;
-    Plotly.downloadImage({ data, layout }, { format: "png", filename, width: 900, height: layout.height, scale: 3 });
+    const filename = `${document.querySelector("h1").textContent}-${name}-${digestOf({ data, layout })}.png`;
+    saveFile(await pictureFile(await drawn({ data, layout }), read(name).facts, "png", SCALE), filename);
+  }
+
+  /** Both pictures of a figure, as data: addresses. */
+  window.inspectorPictures = async (name) => {
+    const svg = await drawn(document.getElementById("plot-" + name));
+    const pictures = {};
+    for (const format of ["svg", "png"]) {
+      const reader = new FileReader();
+      reader.readAsDataURL(await pictureFile(svg, read(name).facts, format, SCALE));
+      await new Promise((resolve) => (reader.onload = resolve));
+      pictures[format] = reader.result;
+    }
+    return pictures;
+  };
+
+  /** Text and figures have the same letters on every machine. */
+  async function loadFonts() {
+    for (const [family, weight, font] of FONTS) {
+      const bytes = Uint8Array.from(atob(font), (letter) => letter.charCodeAt(0));
+      document.fonts.add(await new FontFace(family, bytes, { weight }).load());
+    }
   }
 
   async function drawAll(night) {
@@ -97,6 +125,8 @@
   window.addEventListener("beforeprint", () => dark.matches && places.forEach((each) => draw(each, false)));
   window.addEventListener("afterprint", () => dark.matches && drawAll(true));
   window.addEventListener("resize", fit);
-  fit();
-  drawAll(dark.matches);
+  loadFonts().then(() => {
+    fit();
+    return drawAll(dark.matches);
+  });
 })();

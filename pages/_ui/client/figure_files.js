@@ -27,26 +27,35 @@ async function cameraOf(root) {
   return null;
 }
 
-/** A short name of what a chart shows, so that two pictures of one page differ in their names. */
-function digestOf(chart) {
-  const shown = JSON.stringify([chart.data, chart.layout], (key, value) => (key === "uid" ? undefined : value));
-  let digest = 0x811c9dc5; // FNV-1a
-  for (let at = 0; at < shown.length; at++) digest = Math.imul(digest ^ shown.charCodeAt(at), 0x01000193);
-  return (digest >>> 0).toString(16).padStart(8, "0");
-}
-
-/** Have Plotly save its picture. */
-function savePicture({ chart, camera }, format, data) {
+/** The chart as SVG. Plotly's button alone draws it here, and saves it as a file: what it saves is caught. */
+function drawn({ chart, camera }, width) {
   const before = chart._context.toImageButtonOptions;
-  chart._context.toImageButtonOptions = {
-    format,
-    filename: `${data.filename}-${digestOf(chart)}`,
-    width: data.width,
-    height: chart._fullLayout.height,
-    scale: format === "png" ? data.scale : 1,
-  };
+  chart._context.toImageButtonOptions = { format: "svg", width, height: chart._fullLayout.height };
+  const { createObjectURL } = URL;
+  const svg = new Promise((resolve) => {
+    URL.createObjectURL = (file) => {
+      URL.createObjectURL = createObjectURL;
+      const caught = URL.createObjectURL(file);
+      const keep = (event) => {
+        if (event.target.href !== caught) return;
+        removeEventListener("click", keep, true);
+        event.preventDefault();
+        resolve(file.text());
+      };
+      addEventListener("click", keep, true);
+      return caught;
+    };
+  });
   camera.click();
   chart._context.toImageButtonOptions = before;
+  return svg;
+}
+
+/** The chart as a file: "svg" or "png". */
+async function pictureOf(found, format, { width, scale, facts }) {
+  const file = await pictureFile(await drawn(found, width), facts, format, scale);
+  document.querySelector(".plotly-notifier")?.replaceChildren(); // which names another file
+  return file;
 }
 
 /** The PNG that Plotly would save. Its button makes one for a link, which is not followed this time. */
@@ -106,21 +115,16 @@ function tableOf(chart) {
   return lines.map((line) => line.map(cell).join(",")).join("\r\n");
 }
 
-function saveTable(chart, data) {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob(["\ufeff", tableOf(chart)], { type: "text/csv" }));
-  link.download = `${data.filename}-${digestOf(chart)}.csv`;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
-}
-
 async function save(root, what, data) {
   const found = await cameraOf(root);
   const said = root.querySelector("[role=status]");
   said.textContent = found ? "" : "The figure is not drawn yet.";
   if (!found) return;
-  if (what === "csv") saveTable(found.chart, data);
-  else savePicture(found, what, data);
+  const file =
+    what === "csv"
+      ? new Blob(["\ufeff", tableOf(found.chart)], { type: "text/csv" })
+      : await pictureOf(found, what, data);
+  saveFile(file, `${data.filename}-${digestOf(found.chart)}.${what}`);
 }
 
 /** Bars and lines are a table; of other marks the places say nothing. */

@@ -10,6 +10,10 @@ from pathlib import Path
 import plotly.graph_objects as go
 from streamlit.components.v2 import component
 
+from inspector.plotting.picture_files import picture_script
+from inspector.report.labeling import readable
+from pages._ui import provenance
+
 WIDTH, SCALE = 900, 3  # pixels of the picture, and of the PNG for each of them: sharp on paper
 TAGS = re.compile(r"<[^>]*>")
 HTML = """
@@ -41,21 +45,22 @@ button:hover { background: var(--st-secondary-background-color, #8882) }
 :focus-visible { outline: 2px solid var(--st-primary-color, currentColor); outline-offset: 1px }
 [role=status]:not(:empty) { padding: 0.2rem 0.6rem }
 """
-_mount = component(
-    "figure_files", html=HTML, css=CSS, js=(Path(__file__).parent / "figure_files.js").read_text(encoding="utf-8")
-)
+_menu = (Path(__file__).parent / "figure_files.js").read_text(encoding="utf-8")
+_mount = component("figure_files", html=HTML, css=CSS, js=f"{picture_script()}\n{_menu}")
 
 
-def offer(figure: go.Figure, *, key: str | None = None, file: str | None = None) -> None:
+def offer(figure: go.Figure, *, alt: str, key: str | None = None, file: str | None = None) -> None:
     """Offer the chart that is drawn next as files.
 
     Args:
         figure: With a title; what is saved is the chart as it is shown, zoom and selection too.
+        alt: What it shows, in words.
         key: Of the chart, where two of a page have one title.
         file: What the files are named after; None: the title.
     """
     title = plain_title(figure)
-    data = {"title": title, "filename": file_name(file or title), "width": WIDTH, "scale": SCALE}
+    facts = readable({"Title": title, **provenance.of_page(), "Description": alt})
+    data = {"title": title, "filename": file_name(file or title), "width": WIDTH, "scale": SCALE, "facts": facts}
     named = blake2s((key or title).encode(), digest_size=16).hexdigest()  # a component's key may hold no "__"
     _mount(key=f"files {named}", data=data)
 

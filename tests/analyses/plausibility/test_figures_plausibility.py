@@ -159,7 +159,7 @@ def test_a_strip_wraps_at_its_width():
     for before, after in itertools.pairwise(boxes):
         assert after[0] > before[0] or after[1] > before[2]
     lines = boxes[-1][0] + 1
-    assert layout(figure).height == layout(plausibility_strip(sentence(), title="t")).height + 50 * (lines - 1)
+    assert layout(figure).height == layout(plausibility_strip(sentence(), title="t")).height + 53 * (lines - 1)
 
 
 def test_a_calm_strip_stays_pale():

@@ -221,7 +221,7 @@ def test_a_search_names_what_it_did_not_find() -> None:
 def test_the_assets_ask_no_host_and_build_no_markup_from_text() -> None:
     script = component.javascript().replace("http://www.w3.org/2000/svg", "")  # a name, no address
     for text in (script, component.html(), component.css()):
-        assert not re.search(r"https?:|//[a-z0-9.-]+\.[a-z]{2,}/|@import|url\((?!#)", text)
+        assert not re.search(r"https?:|//[a-z0-9.-]+\.[a-z]{2,}/|@import|url\((?!#|data:)", text)
     assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", script)
     assert script.count("export default") == 1
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from inspector.analyses.vocabulary_map.component.finding import Found, find_tokens
 from inspector.analyses.vocabulary_map.component.packing import PackedPoints, pack, unpack_ids
 from inspector.analyses.vocabulary_map.component.state import COLORS, RAMPS, state
+from inspector.plotting.picture_files import picture_script
 
 __all__ = [
     "COLORS",
@@ -59,4 +60,4 @@ def css() -> str:
 @cache
 def javascript() -> str:
     """Join the component's scripts into the one module that Streamlit wants."""
-    return "\n".join((ASSETS / name).read_text(encoding="utf-8") for name in SCRIPTS)
+    return "\n".join((picture_script(), *((ASSETS / name).read_text(encoding="utf-8") for name in SCRIPTS)))

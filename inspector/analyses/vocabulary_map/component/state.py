@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from inspector.plotting.kinds import KIND_STYLES
@@ -46,11 +46,12 @@ def state(
     hidden: Iterable[str] = (),
     theme: Theme = LIGHT,
     height: int = 560,
+    facts: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Describe what the map shows.
 
     Args:
-        title: Of the map, with the checkpoint's name; also the picture's file name.
+        title: Of the map, with the checkpoint's name; the pictures' names begin with it.
         subtitle: One more line, written into the picture.
         axes: What x and y are, such as ("PC 1 (3.1 %)", "PC 2 (2.2 %)").
         color: One of COLORS; where the points lack the column, the kind.
@@ -60,6 +61,7 @@ def state(
         chosen: Token ids inside the lasso.
         hidden: Names of the layers that are switched off.
         height: Of the map itself, in pixels.
+        facts: What its pictures say of themselves.
 
     Returns:
         Plain JSON values.
@@ -101,4 +103,5 @@ def state(
             "none": NONE[theme.name],
         },
         "height": height,
+        "facts": dict(facts or {}),
     }

@@ -264,16 +264,16 @@ class VocabularyMap {
     this.draw();
   }
 
-  save(ending) {
-    const stem = this.scene.title.replace(/[^\p{L}\p{N}._-]+/gu, "-").replace(/^[-.]+|-+$/g, "");
-    const name = `${stem || "vocabulary-map"}.${ending}`;
-    if (ending === "svg") {
-      const text = svgOf(this.scene, this.view, this.size);
-      download(new Blob([text], { type: "image/svg+xml" }), name);
-    } else {
-      const canvas = pngOf(this.scene, this.view, this.size);
-      canvas.toBlob((blob) => download(blob, name), "image/png");
-    }
+  async save(ending) {
+    const { scene, view, size, data } = this;
+    const stem = scene.title.replace(/[^\p{L}\p{N}._-]+/gu, "-").replace(/^[-.]+|-+$/g, "");
+    const name = `${stem || "vocabulary-map"}-${digestOf({ data, layout: view })}.${ending}`;
+    const facts = { Title: scene.title, ...data.facts, Description: scene.subtitle };
+    const file =
+      ending === "svg"
+        ? new Blob([labeledDrawing(svgOf(scene, view, size), facts)], { type: "image/svg+xml" })
+        : new Blob(labeledPicture(await pngOf(scene, view, size), facts), { type: "image/png" });
+    saveFile(file, name);
   }
 
   /** Put the picture into the clipboard. */

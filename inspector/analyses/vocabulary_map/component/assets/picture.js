@@ -109,19 +109,11 @@ function pngOf(scene, view, size) {
     context.clip();
   };
   drawPicture(context, scene, view, size, pointsImage(scene, view, size, density));
-  return canvas;
+  return pngBytes(canvas);
 }
 
 function svgOf(scene, view, size) {
   const writer = new SvgWriter(size.width, pictureHeight(scene, size));
   drawPicture(writer, scene, view, size, pointsImage(scene, view, size, 3));
   return writer.text();
-}
-
-function download(blob, name) {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(blob);
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
 }
