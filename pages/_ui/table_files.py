@@ -34,7 +34,7 @@ def offer(frame: pd.DataFrame, *, name: str, label: str = "") -> None:
     facts = provenance.of_page()
     asked = json.dumps([facts[each] for each in ASKED]).encode()
     named = f"{name}-{blake2s(asked, digest_size=4).hexdigest()}"
-    with st.container(horizontal=True, width="content", gap="small"):
+    with st.container(horizontal=True, width="content", gap="xsmall", wrap=False):
         for ending, write, mime in (
             ("CSV", lambda: as_csv(frame).encode(), "text/csv"),
             ("Parquet", lambda: as_parquet(frame, facts), "application/vnd.apache.parquet"),
@@ -48,13 +48,13 @@ def offer(frame: pd.DataFrame, *, name: str, label: str = "") -> None:
                 icon=":material/download:",
                 on_click="ignore",
             )
-        _offer_copies(frame, facts, name=name, file=f"{named}.csv", label=before)
+        _offer_copies(frame, facts, name=name, file=f"{named}.csv")
 
 
 @st.fragment
-def _offer_copies(frame: pd.DataFrame, facts: Facts, *, name: str, file: str, label: str) -> None:
+def _offer_copies(frame: pd.DataFrame, facts: Facts, *, name: str, file: str) -> None:
     """Offer the table as text, and what describes its CSV."""
-    menu = st.popover(f"{label}Copy", key=f"copy {name}", icon=":material/content_copy:", on_change="rerun")
+    menu = st.popover("Copy", key=f"copy {name}", icon=":material/content_copy:", on_change="rerun", wrap=False)
     if not menu.open:
         return
     with menu:
@@ -94,7 +94,7 @@ def _source(facts: Facts) -> str:
 def as_parquet(frame: pd.DataFrame, facts: Facts) -> bytes:
     """The table with its provenance in the file's schema, where pandas finds it as `attrs`."""
     labeled = frame.copy(deep=False)
-    labeled.attrs = dict(facts)
+    labeled.attrs.update(facts)
     buffer = io.BytesIO()
     labeled.to_parquet(buffer, index=False)
     return buffer.getvalue()

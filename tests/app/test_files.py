@@ -27,7 +27,8 @@ FRAME = pd.DataFrame({"to|ken": ["<b>x_1", "50 %"], "token_id": [1, 2]})
 def offered(monkeypatch: pytest.MonkeyPatch) -> tuple[list[dict[str, str]], list[str]]:
     """What a page's figures and tables say of themselves, and the names of its tables' files."""
     facts, names = [], []
-    of_page, download = provenance.of_page, st.download_button
+    of_page = provenance.of_page
+    download: Callable[..., bool] = st.download_button
 
     def tell() -> dict[str, str]:
         facts.append(of_page())
