@@ -72,7 +72,7 @@ with side:
 special, norms, found_health = parts.in_tabs("Special tokens", "Norms", "Health")
 if special.open:
     with special:
-        embedding_tables.special(result)
+        embedding_tables.special(result, checkpoint=checkpoint)
 if norms.open:
     with norms:
         parts.chart(

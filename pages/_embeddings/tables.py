@@ -10,10 +10,12 @@ import streamlit as st
 from inspector.analyses.embeddings import words
 from inspector.analyses.embeddings.result import Embeddings
 from inspector.analyses.vocabulary_map.component import Found
+from inspector.catalog import request_of
 from inspector.results.checkpoint import Opened
 from inspector.text import literal, plural
 from pages._embeddings import inputs
-from pages._ui import parts, table_files
+from pages._ui import parts, session, table_files
+from pages._ui.answer.rendering import PageView
 
 
 def found(hits: Found, *, checkpoint: Opened, selected: int | None) -> None:
@@ -81,15 +83,18 @@ def chosen(points: pd.DataFrame, ids: Sequence[int], *, checkpoint: Opened) -> N
     table_files.offer(pd.DataFrame(rows), name=f"{checkpoint.name}-chosen", label="Chosen")
 
 
-def special(result: Embeddings) -> None:
-    """List special tokens with their norms, and say why padding is not zero."""
+def special(result: Embeddings, *, checkpoint: Opened) -> None:
+    """List special tokens with their norms, and say where a text ends and why padding is not zero."""
+    request = request_of("tokens")()
+    listed = session.ask(request) if len(result.special) else None
     left, right = st.columns(2, gap="medium")
     with left:
-        with st.container(horizontal=True):
-            st.metric("Smallest norm", f"{result.norms.min:.3f}")
-            st.metric("Median norm", f"{result.norms.median:.3f}")
-            st.metric("Largest norm", f"{result.norms.max:.3f}")
-        parts.table(result.special, alt="Special tokens with the norms of their rows")
+        if listed is not None:
+            PageView.of(listed, request, name=checkpoint.name).flat()
+    with right, st.container(horizontal=True):
+        st.metric("Smallest norm", f"{result.norms.min:.3f}")
+        st.metric("Median norm", f"{result.norms.median:.3f}")
+        st.metric("Largest norm", f"{result.norms.max:.3f}")
     with right:
         question, answer = words.explain_padding(result)
         st.markdown(f"**{literal(question)}**\n\n{literal(answer)}")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pandas as pd
+
 from inspector.analyses.special_tokens import words
 from inspector.analyses.special_tokens.result import SpecialTokens
 from inspector.request import Request
 from inspector.view.blocks import Bullets, Facts, Table
 from inspector.view.view import Headline, Verdict, View, Why
 
+COLUMNS = ["token", "token_id", "roles", "norm", "percentile", "reachable", "single", "in_template", "files"]
 ROWS = 40  # of a tokenizer's special tokens that a page shows
 
 
@@ -23,7 +26,7 @@ def view(result: SpecialTokens, request: Request, *, name: str) -> View:
         beside=(
             Facts(words.facts(result)),
             *disagreements,
-            Table("special_tokens", "Special tokens", frame, rows=ROWS),
+            Table("special_tokens", "Special tokens", pd.DataFrame(frame[COLUMNS]), rows=ROWS),
         ),
         why=(Why(words.WHY_STOPS, words.WHY_STOPS_ANSWER), Why(words.WHY_PADDING, words.WHY_PADDING_ANSWER)),
     )

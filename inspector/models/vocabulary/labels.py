@@ -13,6 +13,7 @@ from inspector.models.vocabulary.rows import RowFacts, blocks, read_facts
 from inspector.progress import Progress
 
 ORDINARY = ("word", "subword", "byte")  # kinds of token that are text, and no marker
+MEASURED = "measured embedding rows"
 ROW = re.compile(r"id[ :](\d{1,18})")
 
 
@@ -31,7 +32,8 @@ def measured_rows(checkpoint: Checkpoint, progress: Progress) -> tuple[torch.Ten
     """
     progress(None, "Reading the embedding matrix")
     matrix = checkpoint.embedding_matrix()
-    facts = read_facts(matrix)
+    facts: RowFacts = checkpoint.kept.get(MEASURED) or read_facts(matrix)
+    checkpoint.kept[MEASURED] = facts
     return matrix, facts, label_rows(checkpoint, len(matrix)).assign(norm=facts.norms.numpy())
 
 
