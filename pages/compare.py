@@ -25,6 +25,9 @@ parts.heading("compare", checkpoint)
 
 line = st.container(key="controls", horizontal=True, vertical_alignment="bottom", gap="small")
 second = inputs.choose(checkpoint, line)
+if second is None:
+    inputs.teach(checkpoint)
+    st.stop()
 with line, page_inputs.folded_options():
     measure = st.segmented_control(
         "Color by", MEASURES, default=MEASURES[0], required=True, key="heat", bind="query-params"

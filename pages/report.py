@@ -37,7 +37,11 @@ if not sections:
 
 chosen = tuple(slug for slug in BY_SLUG if slug in sections)
 line = st.container(horizontal=True, vertical_alignment="bottom")
-other = compare_inputs.choose(checkpoint, line).opened if COMPARING in chosen else None
+second = compare_inputs.choose(checkpoint, line) if COMPARING in chosen else None
+if COMPARING in chosen and second is None:
+    report_files.list_contents(chosen, None)
+    st.stop()
+other = second.opened if second else None
 setting = ReportOptions(text=text, device=device, dtype=dtype)
 contents, side = parts.main_row()
 with side:

@@ -36,8 +36,8 @@ class Second:
     listed: bool  # False: it was typed
 
 
-def choose(checkpoint: Opened, line: DeltaGenerator) -> Second:
-    """Ask for the second checkpoint; without one the page ends here, and says what it is for.
+def choose(checkpoint: Opened, line: DeltaGenerator) -> Second | None:
+    """Ask for the second checkpoint; without one the page says how to name it, or why it is not open.
 
     Args:
         checkpoint: The open one.
@@ -57,12 +57,14 @@ def choose(checkpoint: Opened, line: DeltaGenerator) -> Second:
         name = beside.pick(names)
     state.pop("second arrived", None)  # only now: a run that ends before loses what a program set
     if name is None:
-        _teach(checkpoint)
-        st.stop()
+        st.info(
+            "Choose the checkpoint to compare with: another demo or one of your uploads. You can also upload one "
+            "above, or type hub:NAME or path:FOLDER.",
+            icon=":material/compare_arrows:",
+        )
+        return None
     opened = session.open_beside(names.get(name, name))
-    if opened is None:
-        st.stop()
-    return Second(opened, name, name in names)
+    return Second(opened, name, name in names) if opened else None
 
 
 def _offer_upload() -> None:
@@ -77,13 +79,10 @@ def _show(opened: Opened) -> None:
     st.session_state["second arrived"] = opened.reference
 
 
-def _teach(checkpoint: Opened) -> None:
-    """What an empty page says."""
-    st.info(
-        "Choose the checkpoint to compare with: another demo or one of your uploads. You can also upload one above, "
-        "or type hub:NAME or path:FOLDER.",
-        icon=":material/compare_arrows:",
-    )
+def teach(checkpoint: Opened) -> None:
+    """Say what the empty page is for, unless a second checkpoint was named that is not open."""
+    if st.session_state.get("other"):
+        return
     others = [demo for demo in DEMOS if demo != checkpoint.reference]
     with st.container(horizontal=True):
         for demo in others:

@@ -72,6 +72,7 @@ def test_other_inputs_ask_for_another_report(open_app: Open) -> None:
 def test_a_comparison_asks_for_a_second_checkpoint_and_stands_in_the_report(open_app: Open) -> None:
     app = open_app("report", sections=["Compare"])
     assert "Choose the checkpoint to compare with" in app.info[0].value
+    assert "What changed between two checkpoints?" in said(app)
     app.selectbox(key="other").set_value("demo-gpt2").run()
     assert "--other=demo-gpt2" in app.code[0].value
     button(app, "Create report").click().run()
