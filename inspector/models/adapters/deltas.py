@@ -54,6 +54,9 @@ class Delta:
         self._called = adapter.name
         self.nonfinite = not all(bool(part.isfinite().all()) for part in self._parts.values())
         self._factors = self._oriented()
+        magnitude = self._parts.get("lora_magnitude_vector")
+        if magnitude is not None and magnitude.numel() != self._shape[1 if self._flipped else 0]:
+            self._refuse(tuple(magnitude.shape))
 
     @property
     def zero(self) -> bool:

@@ -147,10 +147,13 @@ def _fit(kind: str, parts: Mapping[str, TensorInfo]) -> bool:
     shapes = {role: part.shape for role, part in parts.items()}
     if any(len(shape) < 2 for role, shape in shapes.items() if role != "lora_magnitude_vector"):
         return False
+    if "lora_magnitude_vector" in parts and not kind.startswith("LoRA"):
+        return False
     if kind == "LoRA":
         return math.prod(shapes["lora_B"][1:]) == shapes["lora_A"][0]
     if kind == "LoRA of embeddings":
-        return shapes["lora_embedding_B"][1] == shapes["lora_embedding_A"][0]
+        one, two = (shapes[role] for role in NEEDED[kind])
+        return len(one) == len(two) == 2 and two[1] == one[0]
     if kind == "LoHa" and not any(role.startswith("hada_t") for role in parts):
         first, second = ((shapes[f"hada_w{n}_a"], shapes[f"hada_w{n}_b"]) for n in (1, 2))
         outer = [(one[0], math.prod(other[1:])) for one, other in (first, second)]

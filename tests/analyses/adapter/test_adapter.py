@@ -222,6 +222,19 @@ def test_shapes_that_no_product_has_are_refused(ask, tmp_path, fault):
     assert sentence in refusal(ask, adapter)
 
 
+def test_an_embedding_with_more_axes_is_refused(ask, tmp_path):
+    _, adapter, _ = make(tmp_path, KINDS["embeddings"](), FLOAT)
+    rewrite(adapter, lambda name, each: each[..., None] if "lora_embedding" in name else each)
+    assert "do not fit each other (lora_embedding_A 4 × 60 × 1" in refusal(ask, adapter)
+
+
+def test_magnitudes_of_another_size_are_refused(ask, tmp_path):
+    base, adapter, _ = make(tmp_path, KINDS["DoRA"](), FLOAT)
+    rewrite(adapter, lambda name, each: each[:3] if "magnitude" in name else each)
+    with pytest.raises(NotInCheckpointError, match="does not fit"):
+        ask(adapter, base)
+
+
 @pytest.mark.parametrize(("lost", "left"), [("lora_B", "lora_A"), ("lora_A", "lora_B")])
 def test_half_a_product_is_refused(ask, tmp_path, lost, left):
     _, adapter, _ = make(tmp_path, KINDS["LoRA"](), FLOAT)
