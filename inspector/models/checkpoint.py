@@ -23,7 +23,7 @@ from inspector.models.quantized.layout import (
 )
 from inspector.results.checkpoint import HEADS, LANGUAGE_HEADS
 from inspector.settings import Settings
-from inspector.store.manifests.columns import NARROW, TensorInfo, Tensors
+from inspector.store.manifests.columns import NARROW, TensorInfo, Tensors, with_zeros
 from inspector.store.manifests.documents import collector_paused
 from inspector.store.manifests.findings import GAPS
 from inspector.store.manifests.manifest import Manifest
@@ -196,8 +196,8 @@ class Checkpoint:
 
     @cached_property
     def tensors(self) -> Tensors:
-        """The headers of the file, a weight that is stored as codes as what it stands for."""
-        return self._layout.tensors
+        """The headers of the file, a weight that is stored as codes as what it stands for, and of zeros."""
+        return with_zeros(self._layout.tensors, self.manifest.translated.zeros)
 
     @cached_property
     def _layout(self) -> Layout:
@@ -207,13 +207,14 @@ class Checkpoint:
     def reader(self) -> Reader:
         """What reads the numbers of `tensors`."""
         with libraries():
-            from inspector.models.tensors import StoredReader
-        stored = StoredReader(self.manifest)
-        if not self.quantized:
-            return stored
-        from inspector.models.quantized.codes import CodedReader
+            from inspector.models.tensors import StoredReader, ZerosReader
+        reader: Reader = StoredReader(self.manifest)
+        if self.quantized:
+            from inspector.models.quantized.codes import CodedReader
 
-        return CodedReader(stored, self._layout)
+            reader = CodedReader(reader, self._layout)
+        zeros = self.manifest.translated.zeros
+        return ZerosReader(reader, zeros) if zeros else reader
 
     @cached_property
     def heads(self) -> dict[str, str]:

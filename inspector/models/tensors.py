@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import Protocol
@@ -13,7 +13,7 @@ import torch
 
 from inspector.errors import CheckpointError
 from inspector.names import nearest
-from inspector.store.manifests.columns import TensorInfo, Tensors
+from inspector.store.manifests.columns import TensorInfo, Tensors, with_zeros
 from inspector.store.manifests.manifest import Manifest
 from inspector.store.readers.streams import Part
 
@@ -101,6 +101,36 @@ class StoredReader:
                 f"{len(by_name):,}."
             )
         return [by_name[name] for name in names]
+
+
+@dataclass(frozen=True, slots=True)
+class ZerosReader:
+    """What another reader has, and parameters that the model was made without, as the zeros that they count as."""
+
+    base: Reader
+    zeros: Mapping[str, tuple[int, ...]]  # name -> shape
+
+    @property
+    def tensors(self) -> Tensors:
+        """The headers, those of zeros last."""
+        return with_zeros(self.base.tensors, self.zeros)
+
+    def stored(self, name: str) -> tuple[TensorInfo, ...]:
+        """Nothing, of zeros."""
+        return () if name in self.zeros else self.base.stored(name)
+
+    def read(self, names: Collection[str]) -> dict[str, torch.Tensor]:
+        """Read some tensors, and make the zeros among them."""
+        read = self.base.read([name for name in names if name not in self.zeros])
+        return {name: read[name] if name in read else self._make(name, "cpu") for name in names}
+
+    def outline(self, names: Collection[str]) -> dict[str, torch.Tensor]:
+        """What `read` gives, on the meta device."""
+        read = self.base.outline([name for name in names if name not in self.zeros])
+        return {name: read[name] if name in read else self._make(name, "meta") for name in names}
+
+    def _make(self, name: str, device: str) -> torch.Tensor:
+        return torch.zeros(self.zeros[name], dtype=_dtype(self.base.tensors[0]), device=device)
 
 
 def view_numbers(part: Part, data: np.ndarray) -> torch.Tensor:

@@ -47,10 +47,10 @@ WEIGHT_SUFFIXES = {
     ".gguf": "gguf",
 }
 # What a training run leaves beside the weights: same suffixes, but no weights of the model.
-NOT_WEIGHTS = re.compile(r"(training_args|optimizer|scheduler|scaler|rng_state|random_states|trainer_state).*")
+NOT_WEIGHTS = re.compile(
+    r"(training_args|optimizer|scheduler|scaler|rng_state|random_states|trainer_state|(bf16_)?zero_pp_rank_).*"
+)
 ARCHIVE_SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz")
-# Weights in formats that are not read: said, not silently passed over.
-OTHER_WEIGHTS = (".h5", ".msgpack", ".onnx", ".ot", ".pdparams", ".tflite")
 
 
 def file_format(name: str) -> str | None:

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,14 @@ from inspector.store.adapters import CONFIG as ADAPTER_CONFIG
 from inspector.store.adapters import describe_adapter, read_adapter_config
 from inspector.store.configs import BLOCKS, rebuild_config
 from inspector.store.files import put_folder, workspace
+from inspector.store.foreign.translation import Translation, translate
 from inspector.store.generation import stage_generation
 from inspector.store.hashing import Identity, fingerprint_of, identify
 from inspector.store.manifests.columns import Tensors
 from inspector.store.manifests.documents import collector_paused
 from inspector.store.manifests.entries import OPENED, ORIGINALS, UPLOADS, find_manifest, load_manifest, save_manifest
 from inspector.store.manifests.findings import TOTAL, Finding
-from inspector.store.manifests.manifest import FileInfo, Manifest
+from inspector.store.manifests.manifest import FileInfo, Manifest, Translated
 from inspector.store.manifests.reader import FOLDER, WEIGHTS
 from inspector.store.modules import stage_modules
 from inspector.store.names import CONFIGS, INDEXES, clean_name, file_format, weight_format
@@ -35,7 +36,6 @@ from inspector.store.readers.sets import put_together, read_header, refuse_sizes
 from inspector.store.sizes import size_warnings
 from inspector.store.stored import write_entry
 from inspector.store.tokenizer_files import stage_tokenizer
-from inspector.store.wrappers import describe_wrappers, unwrapped
 from inspector.text import plural, some
 
 NO_CONFIG = "There is no config.json: the tensors can be listed, but no model can be built from them."
@@ -60,6 +60,7 @@ class _Contents:
     adapter: str
     configs: dict[str, dict[str, Any]]  # file -> what is kept of it: of a model, or of an adapter alone
     findings: tuple[Finding, ...]
+    translated: Translated = field(default_factory=Translated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,7 @@ class Rebuilt:
             quantization=contents.quantization,
             adapter=contents.adapter,
             findings=contents.findings,
+            translated=contents.translated,
         )
 
     def move(self) -> None:
@@ -212,6 +214,7 @@ def _read(source: Source, progress: Progress) -> _Contents:
     parts: list[Tensors] = []
     aliases: dict[str, str] = {}
     blocks: dict[str, str] = {}
+    settings: Mapping[str, Any] = {}
     tell = throttled(progress)
     for number, name in enumerate(weights.names, start=1):
         tell(None, f"Reading header {number} of {len(weights.names)}")
@@ -220,6 +223,7 @@ def _read(source: Source, progress: Progress) -> _Contents:
         aliases |= header.aliases
         blocks |= header.blocks
         warnings += header.warnings
+        settings = settings or header.settings
     found = put_together(weights, parts, source.files)
     if blocks:
         quantization = {BLOCKS: blocks}
@@ -230,17 +234,27 @@ def _read(source: Source, progress: Progress) -> _Contents:
         configs = {} if adapts is None else {ADAPTER_CONFIG: adapts}
         return _Contents(weights, found.tensors, aliases, None, {}, (adapter,), adapter, configs, found.findings)
     warnings += (each.detail for each in found.findings if each.problem != TOTAL)  # which no loader reads
-    own = {} if weights.alone else unwrapped(found.tensors.names, config)
-    if own:
-        warnings.append(describe_wrappers(own))
-        found = replace(found, tensors=found.tensors.renamed(own))
-        aliases = {own[name]: own[first] for name, first in aliases.items()}
+    translation = Translation(found.tensors, config) if weights.alone else translate(found.tensors, config, settings)
+    found, config = replace(found, tensors=translation.tensors), translation.config
+    own = {theirs: mine for mine, theirs in translation.translated.names.items()}
+    aliases = {own.get(name, name): own.get(first, first) for name, first in aliases.items()}
+    warnings += translation.said
     if config is not None:
+        warnings = [each for each in warnings if each != NO_CONFIG]
         refuse_sizes(config, weights, found, source.files)
         warnings += size_warnings(config, found.tensors)
     configs = {} if config is None else {"config.json": config}
     return _Contents(
-        weights, found.tensors, aliases, config, quantization, tuple(warnings), "", configs, found.findings
+        weights,
+        found.tensors,
+        aliases,
+        config,
+        quantization,
+        tuple(warnings),
+        "",
+        configs,
+        found.findings,
+        translation.translated,
     )
 
 

@@ -15,6 +15,8 @@ from inspector.settings import EVERYWHERE
 from inspector.text import bytes_text
 from pages._ui import finding, options, parts
 
+SOUGHT = ("name", "dtype", "shape", "file", "name_in_file")
+
 
 def draw_part(part: Part) -> None:
     """Describe the rectangle that was clicked."""
@@ -61,7 +63,7 @@ def draw_tensors(overview: Overview, *, name: str) -> str:
         icon=":material/search:",
     )
     finding.listed(
-        find_rows(overview.tensors, find, ("name", "dtype", "shape", "file")),
+        find_rows(overview.tensors, find, tuple(column for column in SOUGHT if column in overview.tensors)),
         "tensor",
         of=f"{len(overview.tensors):,} stored tensors. Click a column header to sort.",
         name=f"{name}-tensors",

@@ -185,9 +185,8 @@ def test_what_the_hub_refuses(monkeypatch, error, sentence):
             "with config.json and tokenizer files.",
         ),
         (
-            ["<b>\n.h5"],
-            "'<b>\\n.h5' is in an unsupported format: add model.safetensors (or "
-            "pytorch_model.bin), with config.json and tokenizer files.",
+            ["<b>\n.ot"],
+            "'<b>\\n.ot' is in a format that is not read here: save it as safetensors with the program that wrote it.",
         ),
     ],
 )

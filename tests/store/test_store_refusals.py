@@ -283,7 +283,7 @@ def test_no_weights(folder, refused):
         "pytorch_model.bin), with config.json and tokenizer files."
     )
     (folder / "tf_model.h5").write_bytes(b"x")
-    assert refused(folder).startswith("'tf_model.h5' is in an unsupported format: add")
+    assert refused(folder).startswith("'tf_model.h5' is TensorFlow's. ")
 
 
 def test_names_that_deceive_are_shown_as_they_are(folder, open_path):

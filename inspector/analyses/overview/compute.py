@@ -82,7 +82,7 @@ def overview(checkpoint: Checkpoint, request: OverviewRequest, *, progress: Prog
             *_code_warnings(checkpoint.unread.codes),
             *_empty_warnings(manifest.tensors),
         ),
-        stored=StoredTensors.of(manifest.tensors),
+        stored=StoredTensors.of(manifest.tensors, manifest.translated.names),
         config=config,
         ties=find_ties(checkpoint),
         quantized=dict(Counter(each.scheme for each in checkpoint.quantized.values())),

@@ -33,6 +33,7 @@ def list_tensors(checkpoint: Checkpoint, find: str) -> tuple[ListedTensor, ...]:
             tensor.nbytes,
             tensor.file,
             tuple(sorted(tied[tensor.name] - {tensor.name})),
+            checkpoint.manifest.translated.names.get(tensor.name),
         )
         for tensor in checkpoint.manifest.tensors
     )
@@ -51,7 +52,8 @@ def list_tensors(checkpoint: Checkpoint, find: str) -> tuple[ListedTensor, ...]:
 def _is_found(tensor: ListedTensor, find: str) -> bool:
     if is_pattern(find):
         return fits(tensor.name, find)
-    return find.casefold() in f"{tensor.name} {tensor.dtype} {shape_text(tensor.shape)} {tensor.file}".casefold()
+    told = (tensor.name, tensor.dtype, shape_text(tensor.shape), tensor.file, tensor.name_in_file or "")
+    return find.casefold() in " ".join(told).casefold()
 
 
 def _parts(names: Iterable[str]) -> dict[str, None]:

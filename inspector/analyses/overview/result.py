@@ -35,6 +35,7 @@ class ListedTensor:
     nbytes: int
     file: str
     tied_to: tuple[str, ...]  # names that share its bytes in the file or after loading, sorted
+    name_in_file: str | None = None  # None: the same
 
 
 @dataclass(frozen=True, slots=True)

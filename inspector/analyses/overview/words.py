@@ -131,6 +131,8 @@ def _line(label: str, members: Sequence[ListedTensor], *, several: bool) -> str:
     files = {each.file for each in members}
     if several:
         parts.append(first.file if len(files) == 1 else plural(len(files), "file"))
+    if first.name_in_file:
+        parts.append(f"{_folded([each.name_in_file or each.name for each in members])} in the file")
     if first.tied_to:
         tied = zip(*(each.tied_to for each in members), strict=True)
         parts.append(f"tied to {', '.join(_folded(names) for names in tied)}")

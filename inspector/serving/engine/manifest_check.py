@@ -183,12 +183,11 @@ def _is_matrix(found: Any, known: Known) -> bool:
 
 def _is_header(found: Any, known: Known) -> bool:
     tensor = known.manifest.by_name.get(found.name)
-    return tensor is not None and _header(tensor) == (
-        found.dtype,
-        found.shape,
-        found.nbytes,
-        found.file,
-        found.parameters,
+    in_file = known.manifest.translated.names.get(found.name)
+    return (
+        tensor is not None
+        and found.name_in_file == in_file
+        and _header(tensor) == (found.dtype, found.shape, found.nbytes, found.file, found.parameters)
     )
 
 
@@ -251,7 +250,9 @@ FIELDS: dict[str, Holds] = {
     "Overview.layers": lambda layers, known: _is_size(layers, known) or layers <= known.most_layers,
     "Overview.nbytes_in_memory": lambda nbytes, known: nbytes == known.nbytes,
     "Overview.nbytes_on_disk": lambda nbytes, known: nbytes == sum(each.nbytes for each in known.manifest.files),
-    "Overview.stored": lambda stored, known: stored == stored.of(known.manifest.tensors),
+    "Overview.stored": lambda stored, known: (
+        stored == stored.of(known.manifest.tensors, known.manifest.translated.names)
+    ),
     "Overview.vocab_rows": _is_size,
     "PaddingRow.token_id": _is_row,
     "Vitals.pad_id": _is_row,

@@ -59,6 +59,15 @@ def stored_once(tensors: Iterable[TensorInfo]) -> list[TensorInfo]:
     return list(seen.values())
 
 
+def with_zeros(tensors: Tensors, zeros: Mapping[str, tuple[int, ...]]) -> Tensors:
+    """Headers, and behind them those of parameters that no file holds and that count as zeros."""
+    if not zeros:
+        return tensors
+    dtype = tensors[0].dtype
+    made = (TensorInfo(name, dtype, shape, (0,) * len(shape), "", 0, 0, f":{name}", 0) for name, shape in zeros.items())
+    return Tensors.of([*tensors, *made])
+
+
 class Kind(NamedTuple):
     """What tensors have in common that differ in their names and places alone."""
 
@@ -204,17 +213,17 @@ class Tensors(Sequence[TensorInfo]):
 
     @cached_property
     def weights(self) -> Mapping[Kind, int]:
-        """How many tensors there are of each kind, those that are no parameters left out."""
+        """How many stored tensors there are of each kind, those that are no parameters left out."""
         counts = Counter(self.places)
         counts.subtract(self.places[number] for number in self.buffers)
-        return {self.kinds[place]: count for place, count in counts.items() if count}
+        return {self.kinds[place]: count for place, count in counts.items() if count and self.kinds[place].file}
 
     @cached_property
     def stored(self) -> Mapping[Kind, int]:
         """The same of weights that lie on one another's bytes, each place in a file once."""
         if not self.shared:  # each has a storage of its own
             return self.weights
-        once = stored_once(each for each in self if not is_buffer(each))
+        once = stored_once(each for each in self if each.file and not is_buffer(each))
         return Counter(Kind(*each[1:5], each.nbytes) for each in once)
 
 

@@ -49,6 +49,7 @@ def save_manifest(manifest: Manifest, entry: Path, *, built: Path) -> None:
         "quantization": manifest.quantization,
         "adapter": manifest.adapter,
         "findings": [dataclasses.asdict(finding) for finding in manifest.findings],
+        "translated": dataclasses.asdict(manifest.translated),
     }
     write_atomically(built / MANIFEST, json.dumps(stored))
 

@@ -48,6 +48,15 @@ class FileInfo:
         return self.quick or self.sha256 or ""
 
 
+@dataclass(frozen=True, slots=True)
+class Translated:
+    """How names and numbers in the files differ from those of the model."""
+
+    names: Mapping[str, str] = field(default_factory=dict)  # the model's own -> in the files, where that is another
+    # Parameters that the model was made without, and its class in transformers has: name -> shape
+    zeros: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+
 @dataclass(frozen=True)
 class Manifest:
     """A staged checkpoint: where its files are and what their headers say.
@@ -69,6 +78,7 @@ class Manifest:
     quantization: dict[str, Any] = field(default_factory=dict)
     adapter: str = ""  # what the weights are that are an adapter's, in a sentence: the config beside them is not kept
     findings: tuple[Finding, ...] = ()  # each detail is one of the warnings, too
+    translated: Translated = field(default_factory=Translated)
 
     @property
     def by_content(self) -> bool:

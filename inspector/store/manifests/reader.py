@@ -29,10 +29,11 @@ from inspector.store.manifests.documents import (
     optional,
 )
 from inspector.store.manifests.findings import MAX_FOUND, PROBLEMS, Finding
-from inspector.store.manifests.manifest import OUTLINE, FileInfo, Manifest
+from inspector.store.manifests.manifest import OUTLINE, FileInfo, Manifest, Translated
 from inspector.store.manifests.tensors import read_tensors
 from inspector.store.names import clean_name, file_format
 from inspector.store.readers.ranges import stamp_of
+from inspector.store.readers.safetensors import MAX_NDIM, MAX_TENSORS
 
 FORMAT = 1
 FOLDER = "folder"  # Manifest.folder, in an entry
@@ -69,7 +70,7 @@ def read_manifest(stored: Any, entry: Path) -> Manifest:
         DamagedError: If it is not as `save_manifest` writes it.
         CheckpointError: If a file is missing, or has changed since it was opened.
     """
-    fields = fields_of(stored, _FIELDS, ("quantization", "adapter", "findings"))
+    fields = fields_of(stored, _FIELDS, ("quantization", "adapter", "findings", "translated"))
     if type(fields["format"]) is not int or fields["format"] != FORMAT or not is_plain_folder(entry):
         raise DamagedError("format")
     told = as_list(fields["files"], _read_file, most=MAX_FILES)
@@ -91,6 +92,7 @@ def read_manifest(stored: Any, entry: Path) -> Manifest:
         quantization=_read_facts(fields.get("quantization", {})),
         adapter=as_text(fields.get("adapter", "")),
         findings=as_list(fields.get("findings", []), _read_finding, most=MAX_WARNINGS),
+        translated=_read_translated(fields.get("translated", {})),
     )
 
 
@@ -169,6 +171,17 @@ def _read_finding(stored: Any) -> Finding:
         count=as_size(finding["count"]),
         detail=as_text(finding["detail"]),
         names=as_list(finding["names"], as_text, most=MAX_FOUND),
+    )
+
+
+def _read_translated(stored: Any) -> Translated:
+    fields = fields_of(stored, (), ("names", "zeros"))
+    names, zeros = (as_object(fields.get(each, {})) for each in ("names", "zeros"))
+    if max(len(names), len(zeros)) > MAX_TENSORS:
+        raise DamagedError("translated")
+    return Translated(
+        {as_text(own): as_text(stored) for own, stored in names.items()},
+        {as_text(name): as_list(shape, as_size, most=MAX_NDIM) for name, shape in zeros.items()},
     )
 
 

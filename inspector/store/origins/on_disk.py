@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
 from inspector.errors import CheckpointError
 from inspector.settings import EVERYWHERE, Settings
 from inspector.store.names import is_archive, weight_format
+from inspector.store.origins.around import only_checkpoint_in
 from inspector.store.origins.origin import Origin, Reach, size_of
 from inspector.store.origins.sources import BLOB, Source, file_source, folder_source, is_below, is_regular
 from inspector.text import quoted
 
 # Names that training scripts and packages give to any model's folder.
 SAYS_NOTHING = re.compile(r"(model|checkpoint|output|final|best|latest|last)([-_]\d+)?|\d+", re.I)
+OPENED = "The folder that was named holds one checkpoint, in {}: that is what is open."
 # One sentence for everything outside, so that nobody learns what exists there.
 OUTSIDE = (
     "This path cannot be opened here: give a checkpoint's folder, archive or weight file below "
@@ -46,7 +48,10 @@ class OnDisk(Origin):
         """Its files, or the archive that holds them; where strangers ask, only below the settings' roots."""
         place, roots = self._place(reach), _roots(reach)
         if place.is_dir():
-            return folder_source(place, kind="folder", name=folder_name(place), within=roots)
+            inner = only_checkpoint_in(place, within=roots)
+            source = folder_source(inner or place, kind="folder", name=folder_name(inner or place), within=roots)
+            told = (OPENED.format(quoted(str(inner.relative_to(place)))),) if inner else ()
+            return replace(source, told=told, folders=(place, *source.folders) if inner else source.folders)
         if is_archive(place.name):
             return Source("upload", place.name, {}, (), owned=True, packed=place.resolve())
         if weight_format(place.name):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from inspector.errors import CheckpointError
 from inspector.settings import EVERYWHERE
 from inspector.store.manifests.manifest import StoredCheckpoint
 from inspector.store.names import file_format, is_archive, weight_format
+from inspector.store.origins.around import holds_weights, is_numbered, step_of
 from inspector.store.origins.on_disk import OnDisk
 from inspector.store.origins.sources import is_below, is_regular
 from inspector.store.reference import CheckpointRef
@@ -21,20 +21,6 @@ from inspector.text import quoted
 
 MAX_SNAPSHOTS = 10_000
 UPLOADS = "uploads"  # in a link, before the name of a run that was uploaded
-SHARD = re.compile(r"-\d+-of-\d+")
-# What training scripts call a snapshot, the word that says most first: of "epoch=1-step=500" the
-# step counts, and "checkpoint_2_500" ends with its step.
-STEPS = tuple(
-    re.compile(rf"(?:^|[^a-z])(?:{words})[-_=. ]?(?:\d+_)?(\d{{1,15}})([km]?)(?![a-z\d])", re.I)
-    for words in (
-        r"(?:global|train|training)?[-_]?steps?",
-        r"iter(?:ation)?s?|updates?",
-        r"checkpoint|ckpt|chkpt|snapshot|model",
-        r"epochs?",
-    )
-)
-BARE = re.compile(r"(\d{1,15})([km]?)", re.I)
-UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +31,6 @@ class Snapshot:
     reference: CheckpointRef
     step: int | None  # of the training run, as its name says; None: it does not say
     identity: str | None = None  # equal exactly while its files are the same; None: nobody knows
-
-
-def step_of(name: str) -> int | None:
-    """Read a training step off a name such as checkpoint-500, step_500, global_step500 or 10k."""
-    stem = re.sub(r"\.(safetensors|bin|pt|pth)$", "", name)
-    for pattern in STEPS:
-        if found := pattern.findall(stem):
-            return _number(*found[-1])
-    bare = BARE.fullmatch(stem)
-    return _number(*bare.groups()) if bare else None
 
 
 def in_order(snapshots: Iterable[Snapshot]) -> tuple[Snapshot, ...]:
@@ -101,7 +77,7 @@ def snapshot_of(path: Path) -> Snapshot:
 
 def is_run(path: Path) -> bool:
     """Whether a folder holds no checkpoint of its own, but snapshots."""
-    if not path.is_dir() or _has_weights(path):
+    if not path.is_dir() or holds_weights(path):
         return False
     try:
         return any(_is_snapshot(below, ()) for below in path.iterdir())
@@ -208,23 +184,8 @@ def _is_snapshot(path: Path, within: tuple[Path, ...]) -> bool:
     if within and not is_below(path.resolve(), within):
         return False
     if path.is_dir():
-        return _has_weights(path)
-    return bool(file_format(path.name) and weight_format(path.name)) and _is_numbered(path.name)
-
-
-def _has_weights(folder: Path) -> bool:
-    """Whether a folder itself holds the weights of one checkpoint, and not of several."""
-    try:
-        with os.scandir(folder) as entries:
-            names = [entry.name for entry in entries]
-    except OSError:
-        return False
-    weights = [name for name in names if file_format(name) and weight_format(name)]
-    return len(weights) == 1 or any(not _is_numbered(name) for name in weights)
-
-
-def _is_numbered(file: str) -> bool:
-    return not SHARD.search(file) and step_of(file) is not None
+        return holds_weights(path)
+    return bool(file_format(path.name) and weight_format(path.name)) and is_numbered(path.name)
 
 
 def _place(snapshot: Snapshot) -> tuple[bool, int, list[tuple[bool, int, str]]]:
@@ -232,7 +193,3 @@ def _place(snapshot: Snapshot) -> tuple[bool, int, list[tuple[bool, int, str]]]:
     parts = re.split(r"(\d+)", snapshot.name)
     natural = [(part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in parts]
     return snapshot.step is None, snapshot.step or 0, natural
-
-
-def _number(digits: str, unit: str) -> int:
-    return int(digits) * UNITS[unit.lower()]

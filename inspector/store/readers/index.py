@@ -10,7 +10,8 @@ from typing import Any
 
 from inspector.errors import CheckpointError
 from inspector.store.adapters import is_adapter_file
-from inspector.store.names import OTHER_WEIGHTS, PLAIN_NAME, weight_format
+from inspector.store.foreign.conversions import how_to_convert
+from inspector.store.names import PLAIN_NAME, weight_format
 from inspector.store.readers.jsons import read_json
 from inspector.text import quoted
 
@@ -167,9 +168,8 @@ def _only_set(names: Sequence[str]) -> tuple[str, ...]:
 
 def _no_weights(files: Mapping[str, Path], ignored: Sequence[str]) -> str:
     needed = "add model.safetensors (or pytorch_model.bin), with config.json and tokenizer files"
-    foreign = [name for name in ignored if name.endswith(OTHER_WEIGHTS)]
-    if foreign:
-        return f"{quoted(foreign[0])} is in an unsupported format: {needed}."
+    if found := how_to_convert(ignored):
+        return found
     if not files:
         return f"There are no checkpoint files here: {needed}."
     return f"There are no weights, only {', '.join(sorted(files)[:4])}: {needed}."

@@ -32,6 +32,7 @@ LOCAL_NBYTES = 30  # of a zip member's header, before its name
 MAX_EXPANSION = 4  # bytes of a tensor per byte of its storage: stride 0 can claim any size
 FREE_NBYTES = 1_000_000  # to which that is not applied
 WRAPPERS = ("state_dict", "model_state_dict", "model", "module", "net")
+MODEL_ARGS = "model_args"  # nanoGPT's settings
 KEY = re.compile(r"[0-9A-Za-z_.-]{1,80}")
 AS_WEIGHTS = "Save only the weights, with save_pretrained() or torch.save(model.state_dict(), …)."
 
@@ -69,7 +70,9 @@ def read_pytorch(path: Path, name: str) -> Header:
             f"{name}: ignored {quoted(str(left_out[0]), 40)}"
             f"{f' and {len(left_out) - 1} more' if len(left_out) > 1 else ''} (not tensors)."
         )
-    return Header(Tensors.of(tensors), {}, tuple(warnings))
+    settings = saved.get(MODEL_ARGS) if isinstance(saved, dict) else None
+    kept = settings if isinstance(settings, dict) else {}
+    return Header(Tensors.of(tensors), {}, tuple(warnings), settings=kept)
 
 
 def _read_zip(file: IO[bytes], name: str) -> tuple[Any, dict[str, _Place]]:
@@ -204,21 +207,22 @@ def _big_endian(name: str) -> str:
 def _state(saved: Any, name: str) -> tuple[dict[str, Any], list[str]]:
     """The state dict: what was saved, or what one wrapper around it holds."""
     if isinstance(saved, dict):
-        if _has_tensors(saved):
-            return _checked(saved, name), []
+        beside = _count_tensors(saved)  # such as nanoGPT's best loss
         for wrapper in WRAPPERS:
             inner = saved.get(wrapper)
-            if isinstance(inner, dict) and _has_tensors(inner):
+            if isinstance(inner, dict) and _count_tensors(inner) > beside:
                 warning = f"{name} has its weights under {wrapper!r}; the app reads those."
                 return _checked(inner, name), [warning]
+        if beside:
+            return _checked(saved, name), []
     raise CheckpointError(
         f"{name} does not contain named weights (a state dict) but a {type(saved).__name__}: "
         f"{AS_WEIGHTS[0].lower()}{AS_WEIGHTS[1:]}"
     )
 
 
-def _has_tensors(values: dict[Any, Any]) -> bool:
-    return any(isinstance(value, Strided) for value in values.values())
+def _count_tensors(values: dict[Any, Any]) -> int:
+    return sum(isinstance(value, Strided) for value in values.values())
 
 
 def _checked(state: dict[Any, Any], name: str) -> dict[str, Any]:

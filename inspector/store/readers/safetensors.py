@@ -61,6 +61,8 @@ class Header:
     aliases: dict[str, str]  # name listed only in the metadata -> name of the stored tensor
     warnings: tuple[str, ...] = ()
     blocks: Mapping[str, str] = field(default_factory=dict)  # tensor -> the type of its ggml blocks, if it has any
+    # That lie beside the weights in one of PyTorch's files, unchecked: MODEL_ARGS
+    settings: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
 
 
 def refuse_foreign(path: Path, name: str) -> None:

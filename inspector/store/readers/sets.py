@@ -118,13 +118,13 @@ def refuse_sizes(config: dict[str, Any], weights: Weights, found: WeightSet, fil
 
 def spare_copies(manifest: Manifest) -> list[TensorInfo]:
     """The tensors of a checkpoint's files whose names are taken from another one of them."""
-    counted = manifest.by_name
+    counted, own = manifest.by_name, {theirs: mine for mine, theirs in manifest.translated.names.items()}
     shards = {kind.file for kind in manifest.tensors.kinds}
     return [
-        tensor
+        tensor._replace(name=mine)
         for name in sorted(shards)
         for tensor in read_header(manifest.paths[name], name).tensors
-        if counted[tensor.name].file != name
+        if counted[mine := own.get(tensor.name, tensor.name)].file != name
     ]
 
 

@@ -18,6 +18,10 @@ ANYWHERE = frozenset({"_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_
 BEFORE = ("module", "_forward_module", "model", "net")
 # Many models have a part `model` of their own. It is somebody else's if such a part follows: theirs, or a head.
 INNER = frozenset({"model", "lm_head", "cls", "classifier", "score", "qa_outputs"})
+# Model types of which no class has a part `model`: it is a wrapper's, whatever follows.
+WITHOUT_MODEL = frozenset(
+    {"albert", "bert", "camembert", "deberta", "deberta_v2", "distilbert", "electra", "mpnet", "roberta", "xlm_roberta"}
+)
 WITH_TRANSFORMER = ("gpt", "bloom", "codegen", "ctrl", "falcon")  # model types whose own part is called `transformer`
 
 
@@ -39,7 +43,7 @@ def unwrapped(names: Sequence[str], config: Mapping[str, Any] | None) -> dict[st
     theirs = {*INNER, "transformer"} if kind.startswith(WITH_TRANSFORMER) else {*INNER, kind, kind.partition("_")[0]}
     while parts and (first := parts[0][:1]) and first[0] in BEFORE and all(p[:1] == first and p[1:] for p in parts):
         follows = {each[1] for each in parts}
-        if first[0] == "model" and not follows & (theirs - {""}):
+        if first[0] == "model" and kind not in WITHOUT_MODEL and not follows & (theirs - {""}):
             break
         parts = [each[1:] for each in parts]
     found = {name: ".".join(each) for name, each in zip(names, parts, strict=True)}

@@ -13,7 +13,7 @@ from torch import nn
 from inspector.analyses.lens.compute import lens
 from inspector.analyses.masked_lm.compute import predict
 from inspector.errors import CheckpointError
-from inspector.store.wrappers import describe_wrappers, unwrapped
+from inspector.store.foreign.wrappers import describe_wrappers, unwrapped
 from tests.conftest import silent
 from tests.families import random_model, save_checkpoint
 from tests.models import alike

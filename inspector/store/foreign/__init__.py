@@ -1,0 +1,1 @@
+"""What other programs save: their names, settings and layouts, read as the model's own."""
