@@ -11,7 +11,7 @@ from inspector.analyses.overview.result import Overview
 from pages._overview import adapter, identity, portrait
 from pages._overview import parts as overview_parts
 from pages._ui import parts, session
-from pages._ui.answer.rendering import draw_tabs
+from pages._ui.answer.rendering import Draw, PageView, draw_tabs
 
 checkpoint = session.opened()
 parts.heading("overview", checkpoint)
@@ -29,11 +29,16 @@ def list_files() -> None:
 
 
 sought: list[str] = []
-tabs = {
+tabs: dict[str, Draw] = {
     "Tensors": lambda: sought.append(overview_parts.draw_tensors(overview, name=checkpoint.name)),
     "Files": list_files,
     "Configuration": partial(st.json, overview.config, expanded=1),
 }
+if overview.gguf:
+    whole = PageView.of(overview, OverviewRequest(), name=checkpoint.name)
+    tabs |= {
+        tab.name: lambda tab=tab: whole.blocks(tab.blocks) for tab in whole.view.tabs if tab.name == "Quantization"
+    }
 if changes:
     changes.view.below(tabs, opened_by={"find": "Tensors"})
 else:

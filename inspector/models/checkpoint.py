@@ -43,6 +43,10 @@ if TYPE_CHECKING:  # torch and transformers are imported when a model is first n
 
 BLOCK = 1 << 20  # numbers compared at once
 MANY_NAMES = 5_000  # in a file: to load what a loader would make of them takes less time
+NO_GGUF_MODEL = (
+    "{name} is a GGUF file, from which no model is built here: its Overview, embeddings and numbers can be looked "
+    "at. Open the checkpoint that it was made from."
+)
 # Embeddings of other things than tokens.
 NO_VOCABULARY = r"pos|wpe|token_type|relative|lang_|langs|segment|patch|visi|visual"
 
@@ -91,6 +95,8 @@ class Checkpoint:
             NotInCheckpointError: If there is none.
         """
         self.refuse_adapter()
+        if self.manifest.is_gguf and self.manifest.config is None:
+            raise NotInCheckpointError(NO_GGUF_MODEL.format(name=self.name))
         if self.manifest.config is None:
             raise NotInCheckpointError(
                 f"{self.name} has no config.json, so no model can be built: add the file, and "
@@ -690,7 +696,7 @@ class Checkpoint:
 
 def _is_vocabulary(name: str) -> bool:
     """Whether a name is usual for a matrix that looks tokens up."""
-    return bool(re.search(r"embed|wte|shared", name)) and not re.search(NO_VOCABULARY, name)
+    return bool(re.search(r"embed|token_embd|wte|shared", name)) and not re.search(NO_VOCABULARY, name)
 
 
 def _computable(tensor: torch.Tensor) -> torch.Tensor:

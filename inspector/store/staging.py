@@ -40,6 +40,7 @@ from inspector.text import plural, some
 
 NO_CONFIG = "There is no config.json: the tensors can be listed, but no model can be built from them."
 NO_TOKENIZER = "There is no tokenizer in this checkpoint: tokens are shown by their ids."
+UNREAD_TOKENIZER = "The tokenizer in a GGUF file is not read: tokens are shown by their ids."
 COMMON = re.compile(r"(pytorch_)?model[-.]")  # how the names of most weight files begin
 BESIDE = "{names}: not read, since a GGUF file brings its own configuration and tokenizer."
 UNREAD_BLOCKS = "{count} stored as {block}, which this tool does not dequantize: only the headers are shown."
@@ -282,5 +283,6 @@ def _unread_blocks(blocks: Mapping[str, str]) -> list[str]:
 
 def _warnings(contents: _Contents, source: Source, *, has_tokenizer: bool) -> tuple[str, ...]:
     """Those told before come first, in their order: some name files that were left out then."""
-    found = (*contents.warnings, *(() if has_tokenizer else (NO_TOKENIZER,)))
+    absent = UNREAD_TOKENIZER if contents.weights.alone else NO_TOKENIZER
+    found = (*contents.warnings, *(() if has_tokenizer else (absent,)))
     return (*source.told, *(warning for warning in found if warning not in source.told))

@@ -17,10 +17,10 @@ from inspector.store.manifests.manifest import FileInfo, Manifest
 from inspector.store.readers.index import TWO_SETS
 from inspector.store.readers.sets import spare_copies
 from inspector.store.sizes import size_warnings
-from inspector.store.staging import CODE, NO_CONFIG, NO_TOKENIZER
+from inspector.store.staging import CODE, NO_CONFIG, NO_TOKENIZER, UNREAD_TOKENIZER
 
 PICKLES, FILES = "Pickle formats", "Files"
-WEIGHTS = ("safetensors", "pytorch")
+WEIGHTS = ("safetensors", "pytorch", "gguf")
 LARGE_NBYTES = 100_000_000  # of a file without weights; the largest vocabularies have 35 million
 FREE_NBYTES, FREE_SHARE = 1_000_000, 0.05  # of a weight file, for headers and padding
 ODD = (CODE, CUSTOM_CODE, TWO_SETS)
@@ -54,7 +54,7 @@ def check_pickles(manifest: Manifest) -> Check:
         if file.format == "pytorch"
     ]
     if not evidence:
-        return conclude(PICKLES, (), words.NO_PICKLES)
+        return conclude(PICKLES, (), words.NO_PICKLES.format("GGUF" if manifest.is_gguf else "safetensors"))
     return conclude(PICKLES, evidence, words.pickles(len(evidence), evidence[0].subject), words.SAVE_AS_SAFETENSORS)
 
 
@@ -131,7 +131,7 @@ def _warnings(manifest: Manifest) -> Iterator[Evidence]:
     """What was noted when the files were read, unless another check says it."""
     config = manifest.config or {}
     found = (each.detail for each in manifest.findings)
-    elsewhere = {NO_CONFIG, NO_TOKENIZER, *size_warnings(config, manifest.tensors), *found}
+    elsewhere = {NO_CONFIG, NO_TOKENIZER, UNREAD_TOKENIZER, *size_warnings(config, manifest.tensors), *found}
     for warning in manifest.warnings:
         if warning not in elsewhere:
             severity = "minor" if warning.startswith(ODD) else "note"

@@ -12,12 +12,13 @@ from inspector.analyses.checks.compute_census import Census, take_census
 from inspector.analyses.checks.compute_dtypes import is_matrix, is_table, stored_as_codes, weights_of_parts
 from inspector.analyses.checks.compute_magnitudes import check_magnitudes, find_siblings, list_norms
 from inspector.analyses.checks.compute_padding import check_padding
-from inspector.analyses.checks.compute_parts import NUMBERS, SCALES, ZEROS, at_least, conclude
+from inspector.analyses.checks.compute_parts import NUMBERS, SCALES, ZEROS, at_least, conclude, nothing_to_check
 from inspector.analyses.checks.compute_vocabulary import check_vocabulary
 from inspector.analyses.checks.result import Check, Evidence, Norms, Severity
 from inspector.errors import InspectorError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.quantized.codes import open_codes
+from inspector.models.quantized.ggml import dequantize_blocks, scales_of
 from inspector.models.quantized.layout import Quantized
 from inspector.models.tensors import StoredReader
 from inspector.progress import Progress
@@ -55,7 +56,8 @@ def check_numbers(census: Sequence[Census], checkpoint: Checkpoint) -> Check:
     """No number of any tensor is NaN or infinite; what is stored as codes that cannot be read is no number."""
     weights = weights_of_parts(checkpoint.quantized)
     codes = checkpoint.unread.codes
-    census = [each for each in census if each.tensor.name not in codes]
+    whole = all(each.read == each.numbers for each in census)
+    census = [_look_at_blocks(checkpoint, each, whole=whole) for each in census if each.tensor.name not in codes]
     evidence = []
     for each in census:
         name = each.tensor.name
@@ -78,6 +80,24 @@ def check_numbers(census: Sequence[Census], checkpoint: Checkpoint) -> Check:
         words.some_not_finite(tensors, bad[0].subject, count, read),
         words.IN_QUANTIZING if quantizing else words.IN_TRAINING,
     )
+
+
+def _look_at_blocks(checkpoint: Checkpoint, census: Census, *, whole: bool) -> Census:
+    """What the scales of ggml's blocks say of the numbers; of any other tensor, what was found."""
+    coded = checkpoint.quantized.get(census.tensor.name)
+    if coded is None or "block" not in coded.options:
+        return census
+    stored = StoredReader(checkpoint.manifest).read([census.tensor.name])[census.tensor.name]
+    rows, block = stored.view(-1, stored.shape[-1]), coded.options["block"]
+    some = rows if whole else rows[:: max(1, len(rows) // FEW_ROWS)]
+    nan = infinite = 0
+    for part in some.split(MOST_ROWS):
+        odd = ~scales_of(part, block).isfinite().all(dim=1)
+        if odd.any():
+            numbers = dequantize_blocks(part.reshape(len(odd), -1)[odd], block)
+            nan += int(numbers.isnan().sum())
+            infinite += int(numbers.isinf().sum())
+    return Census(coded.info, len(some) * coded.shape[-1], nan, infinite)
 
 
 def check_zero_tensors(census: Sequence[Census], checkpoint: Checkpoint) -> Check:
@@ -146,6 +166,8 @@ def check_scales(census: Sequence[Census], checkpoint: Checkpoint) -> Check:
     """No scale of a quantized weight is 0 or negative."""
     scales = stored_scales(checkpoint.quantized)
     if not scales:
+        if checkpoint.manifest.is_gguf:
+            return nothing_to_check(SCALES, words.SCALES_IN_BLOCKS)
         return conclude(SCALES, (), words.UNREAD_SCALES if checkpoint.unread.codes else words.NO_SCALES)
     found = [each for each in census if each.tensor.name in scales]
     evidence = []

@@ -9,8 +9,10 @@ import torch
 from inspector.analyses.checks import words_structure as words
 from inspector.analyses.checks.compute_parts import PADDING, RANK, conclude, not_checked
 from inspector.analyses.checks.result import Check, Evidence, Severity
+from inspector.analyses.checks.words import CHECK_THE_ORIGINAL
 from inspector.errors import InspectorError
 from inspector.models.checkpoint import Checkpoint
+from inspector.store.staging import UNREAD_TOKENIZER
 
 NOT_FINITE = "padding row not finite"
 LAST_TOKEN = "ForSequenceClassification"  # its answer is read at the last token that is no padding
@@ -35,6 +37,8 @@ class Facts:
 
 def check_padding(checkpoint: Checkpoint) -> Check:
     """The padding id has a row, and is the tokenizer's."""
+    if checkpoint.manifest.is_gguf:
+        return not_checked(PADDING, UNREAD_TOKENIZER, CHECK_THE_ORIGINAL)
     try:
         facts = _read(checkpoint)
     except InspectorError as error:

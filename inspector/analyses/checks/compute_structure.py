@@ -13,10 +13,10 @@ import transformers
 from inspector.analyses.checks import words_structure as words
 from inspector.analyses.checks.compute_parts import RANK, at_least, conclude, not_checked, nothing_to_check
 from inspector.analyses.checks.result import Check, Evidence, Severity
-from inspector.analyses.checks.words import CHECK_A_COPY, INSTALL_IT
+from inspector.analyses.checks.words import CHECK_A_COPY, CHECK_THE_ORIGINAL, INSTALL_IT
 from inspector.analyses.sharing.result import SharedGroup, Sharing
 from inspector.errors import InspectorError
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import NO_GGUF_MODEL, Checkpoint
 from inspector.models.incomplete import Fault
 from inspector.models.names import SPARE_MODULES
 from inspector.models.pipeline import Pipeline
@@ -70,6 +70,8 @@ def check_shapes(checkpoint: Checkpoint, built: Built | Unbuilt) -> Check:
     if adapter := checkpoint.manifest.adapter:
         alone = [Evidence("adapter", "not a whole model", "minor", len(tensors), adapter)]
         return conclude(SHAPES, alone, adapter, words.CHECK_THE_MODEL)
+    if config is None and checkpoint.manifest.is_gguf:
+        return not_checked(SHAPES, NO_GGUF_MODEL.format(name=checkpoint.name), CHECK_THE_ORIGINAL)
     if config is None:
         evidence = [Evidence("config.json", "missing", "minor", None, f"{words.NO_CONFIG}.")]
         return conclude(SHAPES, evidence, words.no_config(), words.OWN_CONFIG)

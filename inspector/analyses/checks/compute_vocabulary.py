@@ -16,7 +16,7 @@ from inspector.catalog import answer
 from inspector.errors import InspectorError, NotInCheckpointError, RequestError
 from inspector.models.checkpoint import Checkpoint
 from inspector.progress import Progress
-from inspector.store.staging import NO_TOKENIZER
+from inspector.store.staging import NO_TOKENIZER, UNREAD_TOKENIZER
 
 ROWS = "Tokenizer and rows"
 ZERO_ROWS, EQUAL_ROWS, UNDERTRAINED = "Zero rows", "Duplicated rows", "Under-trained tokens"
@@ -93,6 +93,8 @@ def check_rows(checkpoint: Checkpoint, rows: int, health: Health, *, has_tokeniz
 
 def _no_tokenizer(checkpoint: Checkpoint) -> str:
     """Why there is no tokenizer: there are no files, or they are not read here."""
+    if UNREAD_TOKENIZER in checkpoint.manifest.warnings:
+        return UNREAD_TOKENIZER
     if NO_TOKENIZER in checkpoint.manifest.warnings:
         return words.NO_TOKENIZER
     try:

@@ -18,6 +18,7 @@ NOT_CHECKED = "Not checked: {}"
 NO_MODEL = "no model can be built from these weights as they are."
 NO_NUMBERS = "no numbers were read."
 CHECK_A_COPY = "Check a copy of the weights in float32, bfloat16 or float16."
+CHECK_THE_ORIGINAL = "Check the checkpoint that it was made from."
 INSTALL_IT = "Install it, then check again."
 CHECK_AGAIN = "Fix the problem above, then check again."
 PIPELINE = (

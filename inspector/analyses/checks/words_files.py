@@ -5,7 +5,7 @@ from __future__ import annotations
 from inspector.analyses.checks.words import such_as
 from inspector.text import plural
 
-NO_PICKLES = "The weights are stored as safetensors, a format that cannot contain code."
+NO_PICKLES = "The weights are stored as {}, a format that cannot contain code."
 SAVE_AS_SAFETENSORS = (
     "Write a copy as safetensors into another folder. model.save_pretrained(folder) does this, but leaves out what its "
     "class does not load, so compare the two."

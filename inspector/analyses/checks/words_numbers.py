@@ -21,6 +21,7 @@ ZEROS_STEP = (
     "Compare the file's digest with the source. If they differ, copy the file again. If the source has the zeros, too, "
     "the weights were never trained or never written, or they are meant to be zero, as a new adapter's are."
 )
+SCALES_IN_BLOCKS = "The scales of a GGUF file are a part of its blocks, where 0 and negative numbers are usual."
 NO_SCALES = "The files contain no quantization scales that could be 0 or negative."
 SCALES_STEP = (
     "Compare the file's digest with the source. If they differ, copy the file again. If the source has the zeros, too, "

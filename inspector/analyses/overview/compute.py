@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from inspector.analyses.overview.compute_gguf import gguf_facts
 from inspector.analyses.overview.compute_tensors import find_ties, list_tensors
 from inspector.analyses.overview.request import OverviewRequest
 from inspector.analyses.overview.result import Overview, OverviewFile
@@ -18,12 +19,14 @@ from inspector.models.families import FAMILIES, declares_tie, in_file
 from inspector.progress import Progress
 from inspector.request import answers
 from inspector.results.checkpoint import TokenizerInfo
+from inspector.store.configs import BLOCKS
 from inspector.store.hashing import HASHES, HashCache
 from inspector.store.manifests.columns import Kind, Tensors, count_by_dtype, count_nbytes, count_numbers
 from inspector.store.manifests.entries import results_folder
 from inspector.store.manifests.manifest import Manifest
+from inspector.store.readers.ggml import as_stored
 from inspector.store.readers.levels import read_setting
-from inspector.store.staging import NO_TOKENIZER
+from inspector.store.staging import NO_TOKENIZER, UNREAD_TOKENIZER
 from inspector.text import some
 
 # What configs call the same size.
@@ -48,6 +51,8 @@ def overview(checkpoint: Checkpoint, request: OverviewRequest, *, progress: Prog
     progress(None, "Reading the headers")
     manifest = checkpoint.manifest
     config = manifest.config or {}
+    stored = as_stored(manifest.tensors, manifest.quantization.get(BLOCKS, {}))
+    gguf = gguf_facts(checkpoint)
     heads = checkpoint.heads
     tokenizer, tokenizer_warnings = _tokenizer(checkpoint)
     vocab_rows, columns = _embedding_shape(checkpoint)
@@ -64,14 +69,14 @@ def overview(checkpoint: Checkpoint, request: OverviewRequest, *, progress: Prog
             OverviewFile(file.name, file.format, file.nbytes, file.sha256 or digests.get(file.name), file.linked_from)
             for file in manifest.files
         ),
-        dtypes=_dtypes(manifest.tensors.stored),
+        dtypes=_dtypes(stored.stored),
         listed_parameters=listed,
         unique_parameters=unique,
         nbytes_on_disk=sum(file.nbytes for file in manifest.files),
         nbytes_in_memory=count_nbytes(manifest.tensors.stored),
         vocab_rows=vocab_rows,
         d_model=_first(config, WIDTH) or columns,
-        layers=_layers(checkpoint),
+        layers=_layers(checkpoint) or (gguf.layers if gguf else None),
         heads=heads,
         tokenizer=tokenizer,
         warnings=(
@@ -82,13 +87,14 @@ def overview(checkpoint: Checkpoint, request: OverviewRequest, *, progress: Prog
             *_code_warnings(checkpoint.unread.codes),
             *_empty_warnings(manifest.tensors),
         ),
-        stored=StoredTensors.of(manifest.tensors, manifest.translated.names),
+        stored=StoredTensors.of(stored, manifest.translated.names),
         config=config,
         ties=find_ties(checkpoint),
         quantized=dict(Counter(each.scheme for each in checkpoint.quantized.values())),
         identity="content" if manifest.by_content else "samples",
         listed_tensors=list_tensors(checkpoint, request.find) if request.tensors or request.find else None,
         adapter=bool(manifest.adapter),
+        gguf=gguf,
         pipeline=checkpoint.pipeline.modules if checkpoint.pipeline else (),
     )
 
@@ -175,7 +181,7 @@ def _tokenizer(checkpoint: Checkpoint) -> tuple[TokenizerInfo | None, list[str]]
         tokens = checkpoint.require_tokens()
         return tokens.info, [*tokens.notes]
     except InspectorError as error:
-        said = NO_TOKENIZER in checkpoint.manifest.warnings
+        said = {NO_TOKENIZER, UNREAD_TOKENIZER} & {*checkpoint.manifest.warnings}
         return None, [] if said else [str(error)]
 
 

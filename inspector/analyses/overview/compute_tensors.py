@@ -10,6 +10,8 @@ from inspector.errors import RequestError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.families import declares_tie, in_file
 from inspector.names import fits, is_pattern, list_pattern, nearest
+from inspector.store.configs import BLOCKS
+from inspector.store.readers.ggml import as_stored
 from inspector.text import shape_text
 
 
@@ -35,7 +37,7 @@ def list_tensors(checkpoint: Checkpoint, find: str) -> tuple[ListedTensor, ...]:
             tuple(sorted(tied[tensor.name] - {tensor.name})),
             checkpoint.manifest.translated.names.get(tensor.name),
         )
-        for tensor in checkpoint.manifest.tensors
+        for tensor in as_stored(checkpoint.manifest.tensors, checkpoint.manifest.quantization.get(BLOCKS, {}))
     )
     found = tuple(each for each in every if _is_found(each, find))
     if find and not found:

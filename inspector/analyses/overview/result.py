@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from inspector.analyses.overview.result_gguf import GgufFacts
 from inspector.analyses.overview.result_tensors import StoredTensors
 from inspector.results.checkpoint import TokenizerInfo
 from inspector.results.plain import local
@@ -67,6 +68,7 @@ class Overview:
     identity: str = "content"
     listed_tensors: tuple[ListedTensor, ...] | None = None  # None: not requested
     adapter: bool = False  # the weights are an adapter's, which `adapter` describes
+    gguf: GgufFacts | None = None  # what GGUF files say of themselves; None: there are none
     pipeline: tuple[str, ...] = ()  # what sentence-transformers runs one after another; none without modules.json
 
     @property

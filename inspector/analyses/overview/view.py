@@ -10,10 +10,11 @@ from inspector.analyses.overview import words
 from inspector.analyses.overview.frames import module_tree
 from inspector.analyses.overview.request import OverviewRequest
 from inspector.analyses.overview.result import ListedTensor, Overview
+from inspector.analyses.overview.result_gguf import GgufFacts
 from inspector.report.content import Context, Section
 from inspector.request import Request
 from inspector.text import bytes_text, plural
-from inspector.view.blocks import Block, Bullets, Facts, Figure, Sentence, Table
+from inspector.view.blocks import Block, Bullets, Code, Facts, Figure, Sentence, Table
 from inspector.view.view import Headline, Picture, Tab, View
 
 if TYPE_CHECKING:  # half a second of every verb
@@ -33,10 +34,35 @@ def view(overview: Overview, request: OverviewRequest, *, name: str) -> View:
         tabs=(
             Tab("Heads", lambda: _heads(overview)),
             *([] if request.hash_files else [Tab("Files", lambda: [_files(overview)])]),
+            *([Tab("Quantization", lambda: quantization(overview))] if overview.gguf else []),
             Tab("Tensors", lambda: [Table("tensors", "Stored tensors", overview.tensors)]),
         ),
         more=words.MORE_OF_ADAPTER if overview.adapter else words.MORE,
     )
+
+
+def quantization(overview: Overview) -> Iterator[Block]:
+    """The types of a GGUF file's tensors by layer and kind, and what it says of itself."""
+    import pandas as pd
+
+    if (facts := overview.gguf) is None:
+        return
+    alt = "The type of each tensor by layer and kind, the darker the more bits a number takes"
+    yield Figure("quantization", lambda theme: _draw_blocks(overview, facts, theme), alt)
+    types = pd.DataFrame({"type": list(facts.types), "parameters": list(facts.types.values())})
+    yield Table("types", "Types", types, by="type")
+    pairs = pd.DataFrame({"key": list(facts.metadata), "value": list(facts.metadata.values())})
+    yield Table("metadata", "Metadata of the file", pairs, by="key")
+    if template := facts.metadata.get("tokenizer.chat_template"):
+        yield Sentence(words.CHAT_TEMPLATE)
+        yield Code(template)
+
+
+def _draw_blocks(overview: Overview, facts: GgufFacts, theme: Theme) -> go.Figure:
+    from inspector.analyses.overview.figures_gguf import block_map
+
+    title = f"How {overview.name} stores its tensors"
+    return block_map(facts, title=title, subtitle=f"Bits a number: {words.bits(facts)}", theme=theme)
 
 
 def _listed(tensors: tuple[ListedTensor, ...], request: OverviewRequest, name: str) -> View:

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 from inspector.analyses.overview.figures_parts import Part
 from inspector.analyses.overview.result import ListedTensor, Overview
+from inspector.analyses.overview.result_gguf import GgufFacts
 from inspector.names import group_names, list_pattern
+from inspector.results.checkpoint import TokenizerInfo
 from inspector.text import bytes_text, count_text, plural, shape_text
 
 # What each head answers, for readers who do not know its class.
@@ -53,12 +55,73 @@ NO_HEAD = "This checkpoint has none, so it gives no predictions."
 
 MORE = "--tensors lists every tensor, --find some of them, --hash the files' SHA-256."
 MORE_OF_ADAPTER = f"The command adapter says what it changes, and how much. {MORE}"
+# Keys of a GGUF file's metadata, below its architecture -> what they are called here
+SIZES = {
+    "block_count": "layers",
+    "embedding_length": "hidden size",
+    "feed_forward_length": "feed-forward size",
+    "attention.head_count": "heads",
+    "attention.head_count_kv": "key/value heads",
+    "context_length": "context length",
+    "rope.freq_base": "RoPE base",
+    "rope.scaling.type": "RoPE scaling",
+    "expert_count": "experts",
+}
+SPECIAL = {
+    "begins": "bos_token_id",
+    "ends": "eos_token_id",
+    "ends a turn": "eot_token_id",
+    "unknown": "unknown_token_id",
+    "pads": "padding_token_id",
+}
 PORTRAIT = "Area: number of parameters. One of identical layers is drawn"
+
+
+CHAT_TEMPLATE = "The chat template in the file's metadata:"
+
+
+def bits(facts: GgufFacts) -> str:
+    """How many bits a number takes, and in which types."""
+    return f"{facts.bits_per_weight:.3g} on average, in {', '.join(facts.types)}"
+
+
+def _described(facts: GgufFacts) -> dict[str, str]:
+    """What the metadata of a GGUF file says, in short."""
+    said, architecture = facts.metadata, facts.architecture
+    of_model = {key.removeprefix(f"{architecture}."): value for key, value in said.items()}
+    sizes = [f"{label} {of_model[key]}" for key, label in SIZES.items() if key in of_model]
+    imatrix = said.get("quantize.imatrix.file")
+    dataset = said.get("quantize.imatrix.dataset", "an unnamed dataset")
+    return {
+        "GGUF architecture": f"{architecture or 'not stated'}{': ' if sizes else ''}{', '.join(sizes)}",
+        "Bits a number": bits(facts),
+        "Importance matrix": f"{imatrix}, from {dataset}" if imatrix else "none recorded",
+    }
+
+
+def _special(facts: GgufFacts) -> dict[str, str]:
+    """What the metadata of a GGUF file says of its tokenizer."""
+    said = {key.removeprefix("tokenizer.ggml."): value for key, value in facts.metadata.items()}
+    kinds = [said[key] for key in ("model", "pre") if key in said]
+    ids = [f"{role} {said[key]}" for role, key in SPECIAL.items() if key in said]
+    return {
+        "Tokenizer": ", ".join([*kinds, f"{said['tokens']} of tokens"]) if "tokens" in said else "none in the metadata",
+        "Special tokens": f"{', '.join(ids)} (ids)" if ids else "none in the metadata",
+    }
+
+
+def _tokens(tokenizer: TokenizerInfo | None) -> dict[str, str]:
+    return {
+        "Tokenizer": f"{tokenizer.kind}, {tokenizer.size:,} ids" if tokenizer else "none",
+        "Padding token": _token(tokenizer.pad_token, tokenizer.pad_id) if tokenizer else "none",
+        "Mask token": _token(tokenizer.mask_token, tokenizer.mask_id) if tokenizer else "none",
+    }
 
 
 def headline(overview: Overview) -> str:
     """The checkpoint in a sentence: class, size, heads."""
-    what = overview.architecture or overview.model_type or "a checkpoint without config.json"
+    gguf = overview.gguf and f"a GGUF file of the architecture {overview.gguf.architecture or 'that it does not state'}"
+    what = overview.architecture or overview.model_type or gguf or "a checkpoint without config.json"
     dtypes = " and ".join(overview.dtypes) or "no tensors"
     present = [HEADS[head][0] for head, state in overview.heads.items() if state == "present"]
     heads = f"with weights for {' and '.join(present)}" if present else "without a task head"
@@ -86,15 +149,14 @@ def details(overview: Overview) -> dict[str, str]:
     links = ", ".join(file.name for file in overview.files if file.linked_from)
     ways = ", ".join(f"{count:,} weights as {way}" for way, count in overview.quantized.items())
     return {
-        "Model type": overview.model_type or "no config.json",
-        "Architecture": overview.architecture or "not stated",
+        **({} if overview.gguf else {"Model type": overview.model_type or "no config.json"}),
+        **({} if overview.gguf else {"Architecture": overview.architecture or "not stated"}),
         **({"sentence-transformers runs": " → ".join(overview.pipeline)} if overview.pipeline else {}),
         "Stored as": ", ".join(f"{name} ({count:,})" for name, count in overview.dtypes.items()),
         **({"Quantized": ways} if ways else {}),
+        **(_described(overview.gguf) if overview.gguf else {}),
         **({"Read through links": links} if links else {}),
-        "Tokenizer": f"{tokenizer.kind}, {tokenizer.size:,} ids" if tokenizer else "none",
-        "Padding token": _token(tokenizer.pad_token, tokenizer.pad_id) if tokenizer else "none",
-        "Mask token": _token(tokenizer.mask_token, tokenizer.mask_id) if tokenizer else "none",
+        **(_special(overview.gguf) if overview.gguf else _tokens(tokenizer)),
         "Tied": f"{twice:,} parameters have a second name" if twice else "nothing, according to the headers",
     }
 

@@ -40,6 +40,30 @@ EVEN: dict[str, _Codes] = {
     "Q8_K": _Codes(((4, 260, 1),), 256, -128),
 }
 
+# Where the scales of a block lie, in float16; Q8_K's is the one in float32.
+SCALES: dict[str, tuple[int, ...]] = {
+    "Q4_0": (0,),
+    "Q4_1": (0, 2),
+    "Q5_0": (0,),
+    "Q5_1": (0, 2),
+    "Q8_0": (0,),
+    "Q2_K": (80, 82),
+    "Q3_K": (108,),
+    "Q4_K": (0, 2),
+    "Q5_K": (0, 2),
+    "Q6_K": (208,),
+    "IQ4_NL": (0,),
+    "IQ4_XS": (0,),
+}
+
+
+def scales_of(rows: torch.Tensor, block: str) -> torch.Tensor:
+    """The scales of rows of blocks, (blocks, scales of each): a number is NaN or infinite exactly where one is."""
+    blocks = rows.reshape(-1, SIZES[block][1])
+    if block not in SCALES:
+        return blocks[:, :4].contiguous().view(torch.float32)
+    return torch.cat([_half(blocks, begin) for begin in SCALES[block]], dim=1)
+
 
 def dequantize_blocks(rows: torch.Tensor, block: str) -> torch.Tensor:
     """What rows of blocks stand for.
@@ -51,12 +75,13 @@ def dequantize_blocks(rows: torch.Tensor, block: str) -> torch.Tensor:
     Returns:
         (rows, columns) in float32.
     """
-    blocks = rows.reshape(-1, SIZES[block][1])
+    size, nbytes = SIZES[block]
+    blocks, columns = rows.reshape(-1, nbytes), rows.shape[-1] // nbytes * size
     if own := _OWN.get(block):
-        return own(blocks).view(len(rows), -1)
+        return own(blocks).view(len(rows), columns)
     from transformers.integrations.gguf.dequant import dequantize
 
-    return dequantize(blocks, NUMBER_OF[block]).view(len(rows), -1)
+    return dequantize(blocks, NUMBER_OF[block]).view(len(rows), columns)
 
 
 def nearest_in_blocks(rows: torch.Tensor, block: str, numbers: torch.Tensor) -> torch.Tensor:

@@ -15,6 +15,7 @@ from inspector.models.vocabulary.library import SPECIAL_ROLES, WHOLE, ReadTokeni
 from inspector.models.vocabulary.python_classes import NOT_SUPPORTED, is_supported, python_class, read_as_class
 from inspector.store.manifests.manifest import Manifest
 from inspector.store.names import CONFIGS, TEMPLATE, VOCABULARIES
+from inspector.store.staging import UNREAD_TOKENIZER
 
 # Who cannot read them may be at fault: another version of the library, or another program, may read them well.
 UNREADABLE = (
@@ -52,6 +53,8 @@ def read_tokenizer(manifest: Manifest) -> ReadTokenizer:
             with translated(UNREADABLE.format(files=", ".join(needed))):
                 found = None if name else read_as_library(manifest, needed)
                 return found or _of_files(read(manifest), manifest, needed)
+    if manifest.is_gguf:
+        raise NoTokenizerError(UNREAD_TOKENIZER)
     found = sorted(name for name in names if name.endswith(".model"))
     if found:
         raise NotInCheckpointError(

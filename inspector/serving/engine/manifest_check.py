@@ -17,9 +17,11 @@ from typing import Any
 from inspector.errors import CheckpointError, WorkerError
 from inspector.serving.engine.wire import OpenRequest, RunRequest
 from inspector.settings import Settings
-from inspector.store.manifests.columns import TensorInfo, count_by_dtype, count_nbytes
+from inspector.store.configs import BLOCKS
+from inspector.store.manifests.columns import TensorInfo, Tensors, count_by_dtype, count_nbytes
 from inspector.store.manifests.entries import MANIFEST, OPENED, UPLOADS, load_manifest
 from inspector.store.manifests.manifest import Manifest
+from inspector.store.readers.ggml import as_stored
 from inspector.store.readers.pickles import ITEMSIZES
 
 REMEMBERED = 4  # manifests of a hundred thousand tensors may take 50 MB each
@@ -35,6 +37,11 @@ class Known:
         self.manifest = manifest
 
     @cached_property
+    def tensors(self) -> Tensors:
+        """The stored tensors as answers list them: blocks of a GGUF file with their type, and as many numbers."""
+        return as_stored(self.manifest.tensors, self.manifest.quantization.get(BLOCKS, {}))
+
+    @cached_property
     def bases(self) -> frozenset[str]:
         """Names without their last part, of tensors that may be parts of a quantized weight."""
         tensors = self.manifest.tensors
@@ -45,7 +52,7 @@ class Known:
     @cached_property
     def sizes(self) -> frozenset[int]:
         """Every axis of every tensor, and every whole number of the configuration."""
-        axes = {size for kind in self.manifest.tensors.kinds for size in kind.shape}
+        axes = {size for kind in (*self.manifest.tensors.kinds, *self.tensors.kinds) for size in kind.shape}
         return frozenset(axes | {number for _, number in _numbers(self.manifest.config or {})})
 
     @cached_property
@@ -244,15 +251,13 @@ FIELDS: dict[str, Holds] = {
     "Lens.layers": lambda layers, known: len(layers) <= known.most_layers,
     "Overview.config": lambda config, known: _text(config) == _text(known.manifest.config or {}),
     "Overview.d_model": _is_size,
-    "Overview.dtypes": lambda dtypes, known: dtypes == count_by_dtype(known.manifest.tensors.stored),
+    "Overview.dtypes": lambda dtypes, known: dtypes == count_by_dtype(known.tensors.stored),
     "Overview.files": _are_files,
     # A class may count them otherwise than one setting does: both halves, two for each, its own default.
     "Overview.layers": lambda layers, known: _is_size(layers, known) or layers <= known.most_layers,
     "Overview.nbytes_in_memory": lambda nbytes, known: nbytes == known.nbytes,
     "Overview.nbytes_on_disk": lambda nbytes, known: nbytes == sum(each.nbytes for each in known.manifest.files),
-    "Overview.stored": lambda stored, known: (
-        stored == stored.of(known.manifest.tensors, known.manifest.translated.names)
-    ),
+    "Overview.stored": lambda stored, known: stored == stored.of(known.tensors, known.manifest.translated.names),
     "Overview.vocab_rows": _is_size,
     "PaddingRow.token_id": _is_row,
     "Vitals.pad_id": _is_row,

@@ -28,7 +28,7 @@ class FileInfo:
     """One file of a checkpoint."""
 
     name: str  # basename, as the checkpoint calls it
-    format: str  # "safetensors", "pytorch", "json", "text", "sentencepiece"
+    format: str  # "safetensors", "pytorch", "gguf", "json", "text", "sentencepiece"
     nbytes: int
     sha256: str | None  # hex digest of the whole file; None: not computed yet
     path: Path  # where its bytes are: in the staged folder, or in the folder that was opened
@@ -84,6 +84,11 @@ class Manifest:
     def by_content(self) -> bool:
         """Whether every byte counts for the fingerprint: equal files have equal ones, anywhere."""
         return not any(file.quick for file in self.files)
+
+    @property
+    def is_gguf(self) -> bool:
+        """Whether its weights are GGUF files, which bring their own configuration and tokenizer."""
+        return any(file.format == "gguf" for file in self.files)
 
     @property
     def by_name(self) -> Mapping[str, TensorInfo]:

@@ -52,12 +52,12 @@ READ = frozenset(
 )
 
 
-def in_numbers(tensors: Tensors, blocks: Mapping[str, str]) -> Tensors:
-    """The headers of tensors with the shapes of the numbers that blocks stand for, in the place of their bytes."""
+def as_stored(tensors: Tensors, blocks: Mapping[str, str]) -> Tensors:
+    """The headers of tensors with the type of their blocks as dtype, and the shapes of the numbers that these are."""
     if not blocks:
         return tensors
     return Tensors.of(
-        each._replace(dtype="float32", shape=shape_of(each, blocks[each.name])) if each.name in blocks else each
+        each._replace(dtype=blocks[each.name], shape=shape_of(each, blocks[each.name])) if each.name in blocks else each
         for each in tensors
     )
 
