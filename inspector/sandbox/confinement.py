@@ -88,7 +88,9 @@ def confine(access: Access) -> Confinement:
     # Landlock first, the filter last: setting one up takes calls that the other refuses.
     files = _try(lambda: keep_to_files(access), "Landlock", missing)
     has_gpu = any(_gpus())
-    processes = _try(lambda: seccomp.refuse_processes(memory_files=has_gpu), "libseccomp", missing)
+    # What a GPU's driver calls is nowhere listed.
+    listed = has_gpu or _try(seccomp.refuse_unlisted, "libseccomp", missing)
+    processes = listed and _try(lambda: seccomp.refuse_processes(memory_files=has_gpu), "libseccomp", missing)
     network = access.network or _try(seccomp.refuse_network, "libseccomp", missing)
     return Confinement(network, processes, files, tuple(dict.fromkeys(missing)))
 
@@ -121,7 +123,7 @@ def try_all() -> tuple[str, ...]:
     """Confine the calling process in every way, for good; what could not be done."""
     missing: list[str] = []
     _try(lambda: landlock.restrict(read=[Path("/")], lists=[], write=[], links=[], network=False), "Landlock", missing)
-    for refuse in (seccomp.refuse_processes, seccomp.refuse_network):
+    for refuse in (seccomp.refuse_unlisted, seccomp.refuse_processes, seccomp.refuse_network):
         _try(refuse, "libseccomp", missing)
     return tuple(dict.fromkeys(missing))
 

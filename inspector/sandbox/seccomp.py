@@ -2,7 +2,8 @@
 
 A worker starts no process, opens no network socket and touches no other process. What it may not
 do fails with "permission denied", in native code as well as in Python, and for good: no filter can
-be taken back. libseccomp comes with Debian, Ubuntu and every system that runs systemd.
+be taken back. What no library here is known to call is "not there". libseccomp comes with Debian,
+Ubuntu and every system that runs systemd.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import os
 import socket
 from collections.abc import Iterable
 from dataclasses import dataclass
+
+from inspector.sandbox.system_calls import LISTED
 
 LIBRARY = "libseccomp.so.2"
 ALLOW = 0x7FFF0000
@@ -35,10 +38,10 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A system call that fails with an errno, always or when one of its arguments matches."""
+    """A system call that fails with an errno, always or when one of its arguments matches; without one, it works."""
 
     call: str
-    error: int = errno.EPERM
+    error: int | None = errno.EPERM
     when: Compare | None = None
 
 
@@ -103,6 +106,15 @@ COMMANDS = (
 )
 
 
+def refuse_unlisted() -> None:
+    """Make no system call but those that analyses are known to make, from now on; the other filters refuse some.
+
+    Raises:
+        OSError: If the system has no libseccomp, or the kernel takes no filter.
+    """
+    load((Rule(call, None) for call in LISTED), otherwise=REFUSE | errno.ENOSYS)
+
+
 def refuse_processes(*, memory_files: bool = False) -> None:
     """Start no process, reach no other one, change no file's attributes and keep no unseen memory, from now on.
 
@@ -139,8 +151,13 @@ class _Argument(ctypes.Structure):
     )
 
 
-def load(rules: Iterable[Rule]) -> None:
-    """Have the kernel refuse what the rules name, to this process and all that it starts."""
+def load(rules: Iterable[Rule], *, otherwise: int = ALLOW) -> None:
+    """Have the kernel follow rules for this process and all that it starts.
+
+    Args:
+        rules: What to do about the calls that they name.
+        otherwise: What to do about any other call.
+    """
     library = ctypes.CDLL(LIBRARY)
     library.seccomp_init.restype = ctypes.c_void_p
     library.seccomp_init.argtypes = [ctypes.c_uint32]
@@ -150,7 +167,7 @@ def load(rules: Iterable[Rule]) -> None:
         *(ctypes.c_void_p, ctypes.c_uint32, ctypes.c_int, ctypes.c_uint),
         ctypes.POINTER(_Argument),
     ]
-    context = library.seccomp_init(ALLOW)
+    context = library.seccomp_init(otherwise)
     if not context:
         raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
     try:
@@ -176,7 +193,8 @@ def _add(library: ctypes.CDLL, context: int, rule: Rule) -> None:
         values = (rule.when.mask, rule.when.value) if masked else (rule.when.value, 0)
         compared[0] = _Argument(rule.when.argument, rule.when.operator, *values)
     count = int(rule.when is not None)
-    _must(library.seccomp_rule_add_array(context, REFUSE | rule.error, number, count, compared))
+    action = ALLOW if rule.error is None else REFUSE | rule.error
+    _must(library.seccomp_rule_add_array(context, action, number, count, compared))
 
 
 def _must(result: int) -> None:

@@ -189,6 +189,63 @@ def test_a_worker_changes_nobodys_permissions_owners_times_or_attributes(tmp_pat
     assert done.stdout.split() == ["set()", "0o600"]
 
 
+UNLISTED = """
+import ctypes, errno, sys, threading
+from inspector.sandbox import seccomp
+from inspector.sandbox.system_calls import LISTED
+
+library, names = ctypes.CDLL(None, use_errno=True), ctypes.CDLL(seccomp.LIBRARY)
+calls = sys.argv[1:]
+
+def tried(call):
+    number = names.seccomp_syscall_resolve_name(call.encode())
+    ctypes.set_errno(0)
+    library.syscall(ctypes.c_long(number), *map(ctypes.c_long, (-1, -1, -1, -1, -1)))
+    return errno.errorcode.get(ctypes.get_errno(), "")
+
+before = [tried(call) for call in calls]
+seccomp.refuse_unlisted()
+print(*before)
+print(*map(tried, calls))
+seccomp.refuse_processes()
+print(tried("mount"))
+(thread := threading.Thread(target=print, args=("a thread",))).start()
+thread.join()
+"""
+
+
+def test_what_no_analysis_calls_is_not_there():
+    """Calls that no rule names; what a rule names is still refused as it says."""
+    calls = ["name_to_handle_at", "personality", "syslog", "io_setup"]
+    done = subprocess.run(
+        [sys.executable, "-c", UNLISTED, *calls],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    before, after, mount, thread = done.stdout.splitlines()
+    assert "ENOSYS" not in before
+    assert after.split() == ["ENOSYS"] * len(calls)
+    assert (mount, thread) == ("EPERM", "a thread")
+
+
+@pytest.mark.parametrize("has_gpu", [True, False])
+def test_calls_are_listed_where_no_driver_makes_others(monkeypatch, tmp_path, has_gpu):
+    loaded: list[str] = []
+    for name in ("refuse_unlisted", "refuse_processes", "refuse_network"):
+        monkeypatch.setattr(seccomp, name, lambda name=name, **_: loaded.append(name))
+    monkeypatch.setattr(confinement, "GPUS", ("null",) if has_gpu else ())
+    monkeypatch.setattr(confinement, "keep_to_files", lambda access: None)
+    monkeypatch.setattr(confinement, "drop_privileges", lambda *_, **__: None)
+    monkeypatch.setattr(confinement.tempfile, "tempdir", None)
+    monkeypatch.setenv(confinement.TORCH_CACHE, str(tmp_path / "torch"))
+    setup = Setup(read_settings({"INSPECTOR_HOME": str(tmp_path)}), WorkerFunctions(), True)
+    assert confinement.confine(setup.access).processes_off
+    assert loaded == [*([] if has_gpu else ["refuse_unlisted"]), "refuse_processes", "refuse_network"]
+
+
 @pytest.mark.parametrize("memory_files", [True, False])
 def test_files_in_memory_stay_where_a_driver_may_need_them(monkeypatch, memory_files):
     loaded: list[seccomp.Rule] = []
@@ -378,7 +435,7 @@ def test_a_machine_that_lacks_something_says_so_and_can_be_told_to_refuse(monkey
 
     monkeypatch.setattr(confinement.landlock, "version", lambda: 0)
     monkeypatch.setattr(confinement.landlock, "restrict", nothing)
-    for name in ("refuse_processes", "refuse_network"):
+    for name in ("refuse_unlisted", "refuse_processes", "refuse_network"):
         there = nothing if lacking == "libseccomp" else dict
         monkeypatch.setattr(confinement.seccomp, name, there)
     if lacking == "libseccomp":
