@@ -5,10 +5,19 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from inspector.analyses.overview.figures_parts import Part
+from inspector.analyses.overview.figures import COLORINGS, told_by
+from inspector.analyses.overview.figures_parts import Part, Portrait
 from inspector.analyses.overview.request import OverviewRequest
 from inspector.analyses.overview.result import Overview
-from inspector.analyses.overview.words import HEADS, HEADS_BY_WEIGHTS, IN_MEMORY, PARAMETERS, details, part_facts
+from inspector.analyses.overview.words import (
+    COLORED_BY,
+    HEADS,
+    HEADS_BY_WEIGHTS,
+    IN_MEMORY,
+    PARAMETERS,
+    details,
+    part_facts,
+)
 from inspector.names import find_rows
 from inspector.serving.place import open_roots
 from inspector.settings import EVERYWHERE
@@ -16,6 +25,17 @@ from inspector.text import bytes_text
 from pages._ui import finding, options, parts
 
 SOUGHT = ("name", "dtype", "shape", "file", "name_in_file")
+
+
+def choose_color(portrait: Portrait) -> str:
+    """Ask what the colors of the portrait tell, where there is a choice."""
+    offered = [color for color in COLORINGS if color == COLORINGS[0] or len(told_by(portrait, color)) > 1]
+    if len(offered) == 1:
+        return offered[0]
+    return st.segmented_control(
+        "Color by", offered, default=offered[0], required=True, key="colored", bind="query-params",
+        format_func=COLORED_BY.__getitem__, label_visibility="collapsed",
+    )  # fmt: skip
 
 
 def draw_part(part: Part) -> None:

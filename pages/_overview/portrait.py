@@ -23,10 +23,15 @@ def draw(checkpoint: Opened, overview: Overview) -> None:
     picked = None
     with picture:
         if overview.stored.names:
+            color = overview_parts.choose_color(portrait)
             with st.container(key="portrait_place"):
                 picked = parts.clickable(
                     portrait_figure(
-                        portrait, title=f"What {overview.name} consists of", subtitle=PORTRAIT, theme=session.theme()
+                        portrait,
+                        title=f"What {overview.name} consists of",
+                        subtitle=PORTRAIT,
+                        color=color,
+                        theme=session.theme(),
                     ),
                     key="portrait",
                     alt="Every stored matrix as a rectangle with an area by its parameters; the tab Tensors lists them",

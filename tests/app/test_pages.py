@@ -149,6 +149,19 @@ def test_overview_finds_tensors_as_they_are_typed(open_app: Open) -> None:
     assert "No tensor matches" in app.info[0].value
 
 
+def test_the_portrait_is_colored_by_what_there_is_more_than_one_of(open_app: Open, roots: Path) -> None:
+    assert "colored" not in [group.key for group in open_app().get("button_group")]  # one file, one dtype
+    folder = save_checkpoint(random_model("BertModel"), roots / "sharded", max_shard_size="20KB")
+    shards = {path.name for path in folder.glob("*.safetensors")}
+    app = open_app(agreed=f"path:{folder}", checkpoint=f"path:{folder}", colored="By file")
+    assert "colored" in [group.key for group in app.get("button_group")]
+    chart = json.loads(app.get("plotly_chart")[0].proto.spec)
+    named = {trace["name"] for trace in chart["data"]}
+    assert len(shards) > 1
+    assert named & shards
+    assert named <= shards | {"several files"}
+
+
 def test_sharing_explains_the_tie_with_its_own_numbers(open_app: Open) -> None:
     app = open_app("sharing", checkpoint="demo-gpt2", tab="Why")
     assert "lm_head.weight not among" in said(app)

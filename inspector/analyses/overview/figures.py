@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -13,7 +14,7 @@ from inspector.analyses.overview.figures_parts import Column, Kind, Part, Portra
 from inspector.plotting import theme as look
 from inspector.plotting.lettering import text_width
 from inspector.plotting.theme import LIGHT, Theme
-from inspector.text import count_text, plain, plural, shape_text
+from inspector.text import count_text, plain, plural, shape_text, shorten
 
 WIDTH = 690.0  # for which texts are fitted; the figure itself takes the width that it is given
 HEIGHT = 330.0  # of the tallest column
@@ -28,6 +29,9 @@ TEXT = 12
 SMALL = 11
 SOFT = 0.72  # share of a color in the fill of large areas
 THINNEST = 2.0  # that a strip is drawn: one that would be thinner takes this much
+COLORINGS = ("kind", "dtype", "file")  # what the colors may tell
+ORDER = (1, 2, 4, 3, 5, 6, 7)  # of the theme's colors: the first one is that of ties
+PATTERNS = ("", "\\", ".", "-", "x", "|", "+")  # one a color, so that color is never the only sign
 KINDS: dict[Kind, str] = {
     "embedding": "embeddings",
     "attention": "attention",
@@ -48,14 +52,19 @@ class _Box:
     height: float
 
 
-def portrait_figure(portrait: Portrait, *, title: str, subtitle: str = "", theme: Theme = LIGHT) -> go.Figure:
+def portrait_figure(
+    portrait: Portrait, *, title: str, subtitle: str = "", color: str = COLORINGS[0], theme: Theme = LIGHT
+) -> go.Figure:
     """Draw a checkpoint's matrices as rectangles with areas by their parameters.
 
     Columns are embeddings, layers, and what follows; a column of identical layers shows one of them and says how many
     there are. A second name of a matrix is hatched and joined to the matrix by a curve.
 
+    Args:
+        color: One of COLORINGS: what the colors of the rectangles tell.
+
     Returns:
-        A figure with one trace of clickable bars for each kind; their customdata is the number of the part in
+        A figure with one trace of clickable bars for each color; their customdata is the number of the part in
         `Portrait.parts`.
     """
     widths, heights = _extents(portrait.columns)
@@ -81,11 +90,13 @@ def portrait_figure(portrait: Portrait, *, title: str, subtitle: str = "", theme
         clickmode="event+select",
         legend=look.legend_below(theme) | {"y": -0.01, "itemclick": False, "itemdoubleclick": False},
     )
-    colors = _colors(theme)
-    for kind in KINDS:
-        if found := [box for box in boxes if box.part.kind == kind]:
-            figure.add_trace(_bars(found, portrait.parts, colors[kind], theme))
-    texts = [*_headers(portrait.columns, lefts, theme), *_labels(boxes, colors, theme)]
+    grounds: dict[Part, str] = {}
+    for number, (name, found) in enumerate(_grouped(boxes, color).items()):
+        ground = _ground(found[0].part, number, color, theme)
+        grounds |= {box.part: ground for box in found}
+        pattern = PATTERNS[number % len(PATTERNS)] if color != "kind" else ""
+        figure.add_trace(_bars(found, portrait.parts, name=name, color=ground, pattern=pattern, theme=theme))
+    texts = [*_headers(portrait.columns, lefts, theme), *_labels(boxes, grounds, theme)]
     named = {box.part.pattern: box for box in boxes}
     joined = {tie.source: tie.name for tie in portrait.ties if tie.source in named}  # the last of each source
     for source, second in joined.items():
@@ -161,18 +172,61 @@ def _oddest(row: Sequence[Part], width: float, scale: float) -> float:
     return max(max(own / height, height / own) for own in widths)
 
 
-def _colors(theme: Theme) -> dict[Kind, str]:
-    strong: dict[Kind, str] = dict(zip(KINDS, (theme.groups[each] for each in (1, 2, 4, 5, 3, 6, 0)), strict=True))
-    soft: dict[Kind, str] = {kind: look.mix(color, theme.page, SOFT) for kind, color in strong.items()}
-    soft["vectors"], soft["tied"] = theme.muted, strong["tied"]
-    return soft
+def _grouped(boxes: Sequence[_Box], color: str) -> dict[str, list[_Box]]:
+    """The rectangles by what their color tells, in the order of the legend; second names come last."""
+    sizes: Counter[str] = Counter()
+    for box in boxes:
+        if box.part.kind != "tied":
+            sizes[_told(box.part, color)] += box.part.parameters
+    names = [name for name, _ in sizes.most_common()] if color != "kind" else list(KINDS.values())
+    many = len(names) > len(PATTERNS)
+    own = names[: len(PATTERNS) - 1] if many else names
+    found: dict[str, list[_Box]] = {name: [] for name in own}
+    for box in boxes:
+        tied = box.part.kind == "tied"
+        name = KINDS["tied"] if tied else _told(box.part, color)
+        found.setdefault(name if tied or name in own else f"{len(names) - len(own):,} others", []).append(box)
+    tied = found.pop(KINDS["tied"], [])
+    return {name: group for name, group in (found | {KINDS["tied"]: tied}).items() if group}
 
 
-def _bars(boxes: Sequence[_Box], parts: Sequence[Part], color: str, theme: Theme) -> go.Bar:
-    kind = boxes[0].part.kind
-    tied = kind == "tied"
+def told_by(portrait: Portrait, color: str) -> set[str]:
+    """What the colors of a portrait tell apart, second names aside."""
+    return {_told(part, color) for part in portrait.parts if part.kind != "tied"}
+
+
+def _told(part: Part, color: str) -> str:
+    """What a rectangle's color tells of it."""
+    if color == "dtype":
+        return part.dtype
+    if color == "file":
+        return part.files[0] if len(part.files) == 1 else "several files"
+    return KINDS[part.kind]
+
+
+def _ground(part: Part, number: int, color: str, theme: Theme) -> str:
+    """The color of a rectangle: soft, as the areas are large."""
+    kinds: dict[Kind, str] = dict(zip(KINDS, (theme.groups[each] for each in (1, 2, 4, 5, 3, 6, 0)), strict=True))
+    if part.kind == "tied":
+        return kinds["tied"]
+    if color == "kind":
+        return theme.muted if part.kind == "vectors" else look.mix(kinds[part.kind], theme.page, SOFT)
+    return look.mix(theme.groups[ORDER[number % len(ORDER)]], theme.page, SOFT)
+
+
+def _bars(boxes: Sequence[_Box], parts: Sequence[Part], *, name: str, color: str, pattern: str, theme: Theme) -> go.Bar:
+    tied = boxes[0].part.kind == "tied"
+    hatch = {"shape": "/", "fgcolor": color, "size": 7, "solidity": 0.16} if tied else {}
+    marks = {
+        "shape": pattern,
+        "fillmode": "overlay",
+        "fgcolor": look.ink_on(color),
+        "fgopacity": 0.3,
+        "size": 9,
+        "solidity": 0.1,
+    }
     return go.Bar(
-        name=KINDS[kind],
+        name=plain(shorten(name, 40)),
         x=[box.left + box.width / 2 for box in boxes],
         width=[box.width for box in boxes],
         base=[box.top for box in boxes],
@@ -183,7 +237,7 @@ def _bars(boxes: Sequence[_Box], parts: Sequence[Part], color: str, theme: Theme
         marker={
             "color": theme.page if tied else color,
             "line": {"color": color if tied else theme.page, "width": 1.5 if tied else 1},
-            "pattern": {"shape": "/", "fgcolor": color, "size": 7, "solidity": 0.16} if tied else {},
+            "pattern": hatch or (marks if pattern else {}),
         },
         selected={"marker": {"opacity": 1}},
         unselected={"marker": {"opacity": 1}},
@@ -225,14 +279,14 @@ def _first_fitting(texts: Sequence[str], room: float) -> str:
     return next((text for text in texts if text_width(text, TEXT) <= room), "")
 
 
-def _labels(boxes: Sequence[_Box], colors: dict[Kind, str], theme: Theme) -> list[dict[str, Any]]:
+def _labels(boxes: Sequence[_Box], grounds: dict[Part, str], theme: Theme) -> list[dict[str, Any]]:
     """Names and shapes inside the rectangles that have room for them."""
     found = []
     for box in boxes:
         part = box.part
         if part.kind == "vectors":
             continue
-        ground = theme.page if part.kind == "tied" else colors[part.kind]
+        ground = theme.page if part.kind == "tied" else grounds[part]
         ink = theme.ink if part.kind == "tied" else look.ink_on(ground)
         name = f"{part.label} × {part.count}" if part.count > 1 else part.label
         size = "same tensor" if part.kind == "tied" else shape_text(part.shape)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, groupby
@@ -36,9 +36,10 @@ class Part:
     kind: Kind
     pattern: str  # finds the tensors: "encoder.layer.*.attention.self.query.weight"
     shape: tuple[int, ...]  # of each
-    dtype: str
+    dtype: str  # of all of them; "float16 and float32" where vectors differ
     count: int  # of tensors that it stands for in one layer
     parameters: int  # of all of them, as they are stored
+    files: tuple[str, ...] = ()  # that hold them, those of all layers that the column stands for; sorted
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ class Portrait:
         return tuple(part for column in self.columns for part in column.parts)
 
 
-_Tensor = tuple[str, tuple[int, ...], str]  # name or pattern, shape, dtype
+_Tensor = tuple[str, tuple[int, ...], str, str]  # name or pattern, shape, dtype, file
 
 
 def portray(overview: Overview) -> Portrait:
@@ -95,10 +96,10 @@ def portray(overview: Overview) -> Portrait:
     seconds = {name: names[0] for names in overview.ties for name in names[1:]}
     stored = overview.stored
     tensors = [
-        (name, stored.kinds[place][1], stored.kinds[place][0])
+        (name, stored.kinds[place][1], stored.kinds[place][0], stored.kinds[place][3])
         for name, place in zip(stored.names, stored.numbers, strict=True)
     ]
-    shapes = {name: (shape, dtype) for name, shape, dtype in tensors}
+    shapes = {name: (shape, dtype) for name, shape, dtype, _ in tensors}
     stacks, rest = _stacks(each for each in tensors if each[0] not in seconds)
     first = [each for each in rest if _EMBEDDING.search(each[0])]
     last = [each for each in rest if not _EMBEDDING.search(each[0])]
@@ -108,9 +109,9 @@ def portray(overview: Overview) -> Portrait:
         if source in shapes and len(shapes[source][0]) > 1
     ]
     columns = [
-        Column("embeddings", _parts(first, "embedding")),
+        Column("embeddings", _parts([first], "embedding")),
         *(column for prefix, layers in stacks.items() for column in _fold(prefix, layers, several=len(stacks) > 1)),
-        Column("heads" if any(_is_matrix(shape) for _, shape, _ in last) else "final norm", _parts(last, "head")),
+        Column("heads" if any(_is_matrix(shape) for _, shape, *_ in last) else "final norm", _parts([last], "head")),
         Column("tied", tuple(tied)),
     ]
     ties = tuple(Tie(seconds[part.pattern], part.pattern) for part in tied)
@@ -130,13 +131,13 @@ def _stacks(tensors: Iterable[_Tensor]) -> tuple[dict[str, dict[int, list[_Tenso
     }
     stacks: defaultdict[str, defaultdict[int, list[_Tensor]]] = defaultdict(lambda: defaultdict(list))
     rest: list[_Tensor] = []
-    for name, shape, dtype in every:
+    for name, shape, dtype, file in every:
         found = next((each for each in _NUMBER.finditer(name) if name[: each.start()] in layered), None)
         if found is None:
-            rest.append((name, shape, dtype))
+            rest.append((name, shape, dtype, file))
         else:
             inner = _INNER.sub("*", name[found.end() :])[1:]
-            stacks[name[: found.start()]][int(found.group())].append((inner, shape, dtype))
+            stacks[name[: found.start()]][int(found.group())].append((inner, shape, dtype, file))
     order = sorted(stacks, key=lambda prefix: "decoder" in prefix)  # files are sorted by name
     return {prefix: dict(sorted(stacks[prefix].items())) for prefix in order}, rest
 
@@ -145,37 +146,42 @@ def _fold(prefix: str, layers: dict[int, list[_Tensor]], *, several: bool) -> It
     """A column for each layer, or for each run of identical ones."""
     stack = prefix.rstrip(".").split(".")[-2] if several and prefix.count(".") > 1 else ""
     alike = [
-        [number for number, _ in run] for _, run in groupby(layers.items(), key=lambda layer: tuple(sorted(layer[1])))
+        [number for number, _ in run]
+        for _, run in groupby(layers.items(), key=lambda layer: tuple(sorted(each[:3] for each in layer[1])))
     ]
     runs = [[number] for number in layers] if len(layers) <= SHOWN_APART else alike
     if len(runs) > MOST_COLUMNS:
         runs = [*runs[: MOST_COLUMNS - 1], list(chain.from_iterable(runs[MOST_COLUMNS - 1 :]))]
     for run in runs:
         span = f"layer {run[0]}" if len(run) == 1 else f"layers {run[0]}–{run[-1]}"
-        parts = _parts(layers[run[0]], None, prefix=f"{prefix}*." if len(run) > 1 else f"{prefix}{run[0]}.")
+        drawn = [layers[number] for number in run]
+        parts = _parts(drawn, None, prefix=f"{prefix}*." if len(run) > 1 else f"{prefix}{run[0]}.")
         yield Column(
             f"{stack} {span}".strip(), parts, stack or "layers", times=len(run), alike=len(run) == 1 or run in alike
         )
 
 
-def _parts(tensors: Sequence[_Tensor], kind: Kind | None, *, prefix: str = "") -> tuple[Part, ...]:
-    """A part for each matrix, equal names of one layer together, and one for all vectors."""
-    counts: defaultdict[_Tensor, int] = defaultdict(int)
-    for tensor in tensors:
-        counts[tensor] += 1
-    parts = []
-    vectors = 0
+def _parts(layers: Sequence[Sequence[_Tensor]], kind: Kind | None, *, prefix: str = "") -> tuple[Part, ...]:
+    """A part for each matrix of the first layer, equal names of one layer together, and one for all vectors."""
+    counts = Counter(tensor[:3] for tensor in layers[0])
+    files: defaultdict[str, set[str]] = defaultdict(set)  # name -> of all layers
+    for name, *_, file in chain.from_iterable(layers):
+        files[name].add(file)
+    parts, vectors = [], []
     for (name, shape, dtype), count in counts.items():
         if _is_matrix(shape):
             made = _part(prefix + name, shape, dtype, kind or _kind(name))
-            parts.append(replace(made, count=count, parameters=count * math.prod(shape)))
+            many = {"count": count, "parameters": count * math.prod(shape), "files": tuple(sorted(files[name]))}
+            parts.append(replace(made, **many))
         else:
-            vectors += count * math.prod(shape)
+            vectors.append((name, shape, dtype, count))
     order: dict[Kind, int] = {"attention": 0, "other": 1, "feed-forward": 2}
     parts.sort(key=lambda part: (order.get(part.kind, 3), "qkvo".find(part.label[0]) if kind is None else 0))
-    if vectors:
-        many = sum(count for (_, shape, _), count in counts.items() if not _is_matrix(shape))
-        parts.append(Part("norms, biases", "vectors", prefix, (), "", many, vectors))
+    if parameters := sum(count * math.prod(shape) for _, shape, _, count in vectors):
+        dtypes = " and ".join(sorted({dtype for _, _, dtype, _ in vectors}))
+        held = tuple(sorted(set(chain.from_iterable(files[name] for name, *_ in vectors))))
+        many = sum(count for *_, count in vectors)
+        parts.append(Part("norms, biases", "vectors", prefix, (), dtypes, many, parameters, held))
     return tuple(parts)
 
 

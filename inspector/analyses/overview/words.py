@@ -74,6 +74,7 @@ SPECIAL = {
     "unknown": "unknown_token_id",
     "pads": "padding_token_id",
 }
+COLORED_BY = {"kind": "By kind", "dtype": "By dtype", "file": "By file"}
 PORTRAIT = "Area: number of parameters. One of identical layers is drawn"
 
 

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 import pytest
 
 from inspector.analyses.overview.compute import overview
-from inspector.analyses.overview.figures import WIDTH, portrait_figure
+from inspector.analyses.overview.figures import WIDTH, portrait_figure, told_by
 from inspector.analyses.overview.figures_parts import Portrait, portray
 from inspector.analyses.overview.request import OverviewRequest
 from inspector.analyses.overview.result_tensors import StoredTensors
@@ -148,3 +148,47 @@ def test_the_view_shows_it_and_a_file_without_tensors_has_none(open_model):
     assert picture.figure
     assert "Area: number of parameters" in layout(picture.figure.draw(LIGHT)).title.subtitle.text
     assert view(replace(found, stored=made({})), OverviewRequest(), name="x").picture is None
+
+
+def test_colors_tell_kinds_dtypes_and_files(portray_as):
+    portrait = portray_as({"embed_tokens.weight": (9, 4), **{f"h.{layer}.mlp.fc.weight": (4, 4) for layer in range(3)}})
+    embeddings, *layers = portrait.columns
+    held = [replace(embeddings, parts=(replace(embeddings.parts[0], dtype="float16", files=("a", "b")),))]
+    for number, layer in enumerate(layers):
+        held.append(replace(layer, parts=(replace(layer.parts[0], dtype="int8", files=(f"{number % 2}.bin",)),)))
+    painted = replace(portrait, columns=tuple(held))
+
+    def colored(color: str) -> dict[str, list[int]]:
+        figure = portrait_figure(painted, title="x", color=color)
+        assert len({(bar.marker.color, bar.marker.pattern.shape) for bar in bars(figure)}) == len(bars(figure))
+        return {bar.name: list(bar.customdata) for bar in bars(figure)}
+
+    assert colored("kind") == {"embeddings": [0], "feed-forward": [1, 2, 3]}
+    assert colored("dtype") == {"int8": [1, 2, 3], "float16": [0]}
+    assert colored("file") == {"several files": [0], "0.bin": [1, 3], "1.bin": [2]}
+    assert told_by(painted, "file") == {"several files", "0.bin", "1.bin"}
+
+
+def test_more_files_than_colors_share_one(portray_as):
+    portrait = portray_as({f"h.{layer}.mlp.fc.weight": (4, 4 + layer) for layer in range(8)} | {"wte.weight": (9, 9)})
+    columns = [
+        replace(column, parts=(replace(column.parts[0], files=(f"{number}.bin",)),))
+        for number, column in enumerate(portrait.columns)
+    ]
+    figure = portrait_figure(replace(portrait, columns=tuple(columns)), title="x", color="file")
+    assert [bar.name for bar in bars(figure)][-1] == "3 others"
+    assert sum(len(bar.x) for bar in bars(figure)) == len(portrait.parts)
+
+
+def test_a_part_names_the_files_of_all_its_layers(open_model):
+    found = overview(open_model("BertForMaskedLM"), progress=silent)
+    names = [f"h.{layer}.mlp.fc.weight" for layer in range(8)]
+    kinds = tuple(("float32", (4, 4), 64, f"{number}.bin") for number in range(2))
+    places = struct.pack("<8I", *(layer // 4 for layer in range(8)))
+    stored = StoredTensors(tuple(names), kinds, places)
+    (column,) = portray(replace(found, stored=stored, ties=())).columns
+    assert (column.times, column.parts[0].files) == (8, ("0.bin", "1.bin"))
+
+
+def bars(figure: go.Figure) -> list[Any]:
+    return [trace for trace in figure.data if isinstance(trace, go.Bar)]
