@@ -14,7 +14,7 @@ from inspector.analyses.overview.request import OverviewRequest
 from inspector.analyses.overview.view import quantization, view
 from inspector.models.checkpoint import Checkpoint
 from inspector.plotting.theme import LIGHT
-from inspector.view.blocks import Code, Table
+from inspector.view.blocks import Code, Facts, Table
 from tests.conftest import silent
 from tests.gguf_files import random_blocks, write_gguf
 
@@ -52,6 +52,8 @@ def mixed(tmp_path, open_path) -> Checkpoint:
 def test_types_bits_and_metadata_are_those_of_the_file(mixed):
     found = overview(mixed, tensors=True, progress=silent)
     q4, q6, q8, plain = 2 * 64 * 256 + 256 * 256, 256 * 256, 1030 * 256, 3 * 256
+    assert found.gguf is not None
+    assert found.listed_tensors is not None
     assert found.dtypes == found.gguf.types == {"Q8_0": q8, "Q4_K": q4, "Q6_K": q6, "float32": plain}
     assert found.unique_parameters == q4 + q6 + q8 + plain
     bits = q4 * 144 / 256 + q6 * 210 / 256 + q8 * 34 / 32 + plain * 4
@@ -66,6 +68,7 @@ def test_types_bits_and_metadata_are_those_of_the_file(mixed):
 
 def test_the_picture_has_a_type_for_each_layer_and_kind(mixed):
     found = overview(mixed, progress=silent)
+    assert found.gguf is not None
     layers, kinds, cells = by_kind(found.gguf)
     assert (layers, kinds) == (["0", "1", "other"], ["token_embd", "attn_q", "ffn_down"])
     assert {place: held for place, (held, _) in cells.items()} == {
@@ -84,6 +87,7 @@ def test_the_view_says_what_is_in_the_file(mixed):
         "mixed.gguf is a GGUF file of the architecture llama: 428.3K parameters in Q8_0"
     )
     (facts,) = shown.beside
+    assert isinstance(facts, Facts)
     assert facts.pairs["GGUF architecture"] == "llama: layers 2, hidden size 256, RoPE base 500000"
     assert facts.pairs["Importance matrix"] == "tiny.imatrix, from calibration.txt"
     assert "Model type" not in facts.pairs
