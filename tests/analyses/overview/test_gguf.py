@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import gguf
 import numpy as np
 import pytest
@@ -75,7 +77,8 @@ def test_the_picture_has_a_type_for_each_layer_and_kind(mixed):
         ("token_embd", "other"): "Q8_0", ("attn_q", "0"): "Q4_K", ("attn_q", "1"): "Q4_K", ("ffn_down", "0"): "Q4_K",
         ("ffn_down", "1"): "Q6_K",
     }  # fmt: skip
-    (heat,) = block_map(found.gguf, title="Title", subtitle="", theme=LIGHT).data
+    figure: Any = block_map(found.gguf, title="Title", subtitle="", theme=LIGHT)
+    (heat,) = figure.data
     assert heat.z[2][:2].tolist() == [4.5, 6.5625]
 
 
