@@ -85,7 +85,7 @@ def check_numbers(census: Sequence[Census], checkpoint: Checkpoint) -> Check:
 def _look_at_blocks(checkpoint: Checkpoint, census: Census, *, whole: bool) -> Census:
     """What the scales of ggml's blocks say of the numbers; of any other tensor, what was found."""
     coded = checkpoint.quantized.get(census.tensor.name)
-    if coded is None or "block" not in coded.options:
+    if coded is None or coded.kind != "blocks":  # bitsandbytes, too, has an option of that name
         return census
     stored = StoredReader(checkpoint.manifest).read([census.tensor.name])[census.tensor.name]
     rows, block = stored.view(-1, stored.shape[-1]), coded.options["block"]
