@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from inspector.text import quoted
 
 TF_AND_FLAX = (
-    "transformers 5 reads it no longer. With transformers 4: "
-    'AutoModel.from_pretrained("FOLDER", from_{kind}=True).save_pretrained("NEW"), then open NEW.'
+    "transformers 5 reads it no longer. With transformers 4, and the class that config.json names in architectures: "
+    'BertForMaskedLM.from_pretrained("FOLDER", from_{kind}=True).save_pretrained("NEW"); then open NEW.'
 )
 GATHER = "`python zero_to_fp32.py . gathered`, in the folder that has that script, gathers them into gathered/."
 # What a name, or a folder's on the way to it, tells -> what to say of it; the first that fits counts.
