@@ -24,7 +24,7 @@ def stage_modules(files: Mapping[str, Path], folder: Path) -> None:
     Raises:
         CheckpointError: If one of the files is no JSON, or too large.
     """
-    modules = _modules(read_json(files[MODULES], MODULES, limit=MAX_NBYTES)) if MODULES in files else []
+    modules = _modules(read_json(files[MODULES], MODULES, limit=MAX_NBYTES))
     if not modules:
         return
     (folder / MODULES).write_text(json.dumps(modules, indent=2), encoding="utf-8")

@@ -27,7 +27,7 @@ from inspector.store.manifests.findings import TOTAL, Finding
 from inspector.store.manifests.manifest import FileInfo, Manifest, Translated
 from inspector.store.manifests.reader import FOLDER, WEIGHTS
 from inspector.store.modules import stage_modules
-from inspector.store.names import CONFIGS, INDEXES, clean_name, file_format, weight_format
+from inspector.store.names import CONFIGS, INDEXES, MODULES, clean_name, file_format, weight_format
 from inspector.store.origins.sources import Source
 from inspector.store.readers.ggml import READ
 from inspector.store.readers.index import Weights, choose_weights
@@ -165,7 +165,8 @@ def rebuilt(source: Source, *, settings: Settings, progress: Progress) -> Iterat
         built = temporary / "entry"
         (built / FOLDER).mkdir(parents=True)
         has_tokenizer = stage_tokenizer(used, built / FOLDER)
-        stage_modules(used, built / FOLDER)
+        if MODULES in used:
+            stage_modules(used, built / FOLDER)
         stage_generation(used, built / FOLDER)
         for config, kept in contents.configs.items():
             (built / FOLDER / config).write_text(json.dumps(kept, indent=2), encoding="utf-8")

@@ -133,7 +133,7 @@ def reported(opened: tuple[Manifest, CheckpointRef], checkpoint: Checkpoint) -> 
     assert len(own) == 2
     assert not set("".join(own)) & CONTROLS
     page = Page("".join(own))
-    assert page.scripts == 2
+    assert page.scripts == 3  # Plotly, what saves pictures, and what draws them
     assert not [name for name in page.attributes if name.startswith("on")]
 
 

@@ -43,14 +43,12 @@ def guess_model_type(config: Mapping[str, Any], names: Collection[str]) -> tuple
     """The model type that a config.json without one belongs to, and a sentence that says why.
 
     Args:
-        config: The settings.
+        config: The settings, without a model type.
         names: Of the tensors, without what wrappers put into them.
 
     Returns:
-        Two empty texts if config.json names one, or if nothing tells.
+        Two empty texts if nothing tells.
     """
-    if config.get("model_type"):
-        return "", ""
     said = config.get("architectures")
     if isinstance(said, list) and len(said) == 1 and isinstance(said[0], str):
         stem = TASK.sub("", said[0])

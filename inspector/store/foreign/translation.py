@@ -43,7 +43,7 @@ def translate(tensors: Tensors, config: dict[str, Any] | None, settings: Mapping
         config, zeros = keep_settings(nanogpt_config(settings)), absent_biases(settings, found)
         found = transposed(found)
         said.append(SAID + NO_BIAS * bool(zeros))
-    elif config is not None:
+    elif config is not None and not config.get("model_type"):
         model_type, why = guess_model_type(config, found.numbers)
         if why:
             config = config | {"model_type": model_type}

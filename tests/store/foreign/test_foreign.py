@@ -21,7 +21,7 @@ from inspector.analyses.lens.compute import lens
 from inspector.analyses.masked_lm.compute import predict
 from inspector.analyses.overview.compute import overview
 from inspector.errors import CheckpointError
-from inspector.store.foreign.model_types import BY_NAMES, SPELLED, guess_model_type
+from inspector.store.foreign.model_types import SPELLED, guess_model_type
 from inspector.store.foreign.wrappers import WITHOUT_MODEL
 from tests.conftest import silent
 from tests.families import VOCAB, random_model, save_checkpoint
@@ -190,7 +190,6 @@ def test_the_class_that_config_names_tells_the_model_type(tmp_path, open_path, a
 
 def test_what_tells_nothing_is_left_as_it_is(tmp_path, open_path):
     assert guess_model_type({}, ["encoder.layer.0.weight"]) == ("", "")
-    assert guess_model_type({"model_type": "roberta", "num_attention_heads": 2}, BY_NAMES["bert"][1:]) == ("", "")
     assert guess_model_type({"architectures": ["A", "BertModel"]}, []) == ("", "")
     assert guess_model_type({"architectures": [7]}, []) == ("", "")
     old = settings_of(save_checkpoint(random_model("BertModel"), tmp_path / "m"), "model_type", "architectures")
