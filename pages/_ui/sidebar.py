@@ -16,7 +16,7 @@ from inspector.settings import settings
 from inspector.store.reference import origin_of
 from inspector.text import literal
 from pages._ui import navigation, running, session, sign_in
-from pages._ui.client import keys
+from pages._ui.client import figure_files, keys
 from pages._ui.opening import agreeing, arrivals, folders, managing, under_way, uploading
 
 HERE = Path(__file__).parent
@@ -39,6 +39,7 @@ def draw(page: Any) -> None:
         navigation.draw(page)
         keys.draw(navigation.titles())
         sign_in.draw()
+        figure_files.bring()
     arrivals.recall()
     with st.container(key="opening"):  # so that waiting for it moves nothing that follows
         question = st.empty()  # first, so that one that was answered is gone before anything is waited for

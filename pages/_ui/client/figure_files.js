@@ -1,4 +1,5 @@
-// A menu in the chart's corner: copy it, or save it as PNG, SVG or CSV. Pictures are Plotly's own, as wide as on paper.
+// A menu in the chart's corner: copy it, or save it as PNG, SVG or CSV. Pictures are as wide as on paper.
+// What makes files of them is large, and comes to a page once (`bring`).
 
 const SECONDS = 10; // to wait for a chart that is still being drawn
 
@@ -53,35 +54,15 @@ function drawn({ chart, camera }, width) {
 
 /** The chart as a file: "svg" or "png". */
 async function pictureOf(found, format, { width, scale, facts }) {
-  const file = await pictureFile(await drawn(found, width), facts, format, scale);
+  const file = await window.inspectorPictures.pictureFile(await drawn(found, width), facts, format, scale);
   document.querySelector(".plotly-notifier")?.replaceChildren(); // which names another file
   return file;
-}
-
-/** The PNG that Plotly would save. Its button makes one for a link, which is not followed this time. */
-function pngOf(found, data) {
-  const { createObjectURL } = URL;
-  const { click } = HTMLAnchorElement.prototype;
-  return new Promise((resolve) => {
-    let picture;
-    URL.createObjectURL = (blob) => {
-      if (blob.type === "image/png") picture = blob;
-      return createObjectURL.call(URL, blob);
-    };
-    HTMLAnchorElement.prototype.click = function () {
-      if (!picture) return click.call(this);
-      Object.assign(URL, { createObjectURL });
-      HTMLAnchorElement.prototype.click = click;
-      resolve(picture);
-    };
-    savePicture(found, "png", data);
-  });
 }
 
 async function copy(root, data) {
   const said = root.querySelector("[role=status]");
   try {
-    const picture = cameraOf(root).then((found) => (found ? pngOf(found, data) : Promise.reject()));
+    const picture = cameraOf(root).then((found) => (found ? pictureOf(found, "png", data) : Promise.reject()));
     await navigator.clipboard.write([new ClipboardItem({ "image/png": picture })]);
     said.textContent = "Copied.";
   } catch {
@@ -124,6 +105,7 @@ async function save(root, what, data) {
     what === "csv"
       ? new Blob(["\ufeff", tableOf(found.chart)], { type: "text/csv" })
       : await pictureOf(found, what, data);
+  const { saveFile, digestOf } = window.inspectorPictures;
   saveFile(file, `${data.filename}-${digestOf(found.chart)}.${what}`);
 }
 

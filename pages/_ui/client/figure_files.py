@@ -45,8 +45,16 @@ button:hover { background: var(--st-secondary-background-color, #8882) }
 :focus-visible { outline: 2px solid var(--st-primary-color, currentColor); outline-offset: 1px }
 [role=status]:not(:empty) { padding: 0.2rem 0.6rem }
 """
-_menu = (Path(__file__).parent / "figure_files.js").read_text(encoding="utf-8")
-_mount = component("figure_files", html=HTML, css=CSS, js=f"{picture_script()}\n{_menu}")
+ONCE = "window.inspectorPictures = { pictureFile, digestOf, saveFile }; export default () => {};"
+_mount = component(
+    "figure_files", html=HTML, css=CSS, js=(Path(__file__).parent / "figure_files.js").read_text(encoding="utf-8")
+)
+_bring = component("picture_files", js=f"{picture_script()}\n{ONCE}")
+
+
+def bring() -> None:
+    """Bring what makes files of figures to the page, for all of its menus."""
+    _bring(key="picture_files")
 
 
 def offer(figure: go.Figure, *, alt: str, key: str | None = None, file: str | None = None) -> None:
