@@ -68,7 +68,7 @@ function makeStops() {
   for (const place of document.querySelectorAll(SCROLLS)) {
     const scrolls = place.scrollHeight > place.clientHeight + 1 || place.scrollWidth > place.clientWidth + 1;
     if (scrolls) place.tabIndex = 0;
-    else place.removeAttribute("tabindex");
+    else if (!place.matches(HEATMAP)) place.removeAttribute("tabindex"); // which takes the focus away
     fade(place);
   }
   for (const toolbar of document.querySelectorAll(TOOLS)) {
@@ -76,7 +76,7 @@ function makeStops() {
     if (buttons.filter((each) => each.tabIndex === 0).length > 1) stopAt(buttons, buttons[0]);
   }
   const heatmap = document.querySelector(HEATMAP);
-  if (!heatmap || heatmap.tabIndex === 0) return;
+  if (!heatmap || heatmap.hasAttribute("role")) return;
   heatmap.tabIndex = 0;
   heatmap.setAttribute("role", "group");
   heatmap.setAttribute("aria-label", "Heat map: arrow keys choose a cell");
