@@ -159,8 +159,6 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
             "training",
             BERT,
         ),
-    ),
-    "Many snapshots": (
         Question(
             "How does [PAD] grow during BERT's training?",
             "Ten snapshots of a small run: the padding row starts at zero and soon becomes longer than most, because "
@@ -169,7 +167,7 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
             BERT,
         ),
     ),
-    "Two checkpoints": (
+    "Two checkpoints and adapters": (
         Question(
             "What do two checkpoints have in common?",
             "Tensors and ties are matched by name, and rows of both vocabularies by their text. With two versions of "
@@ -178,8 +176,6 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
             BERT,
             {"other": GPT2},
         ),
-    ),
-    "Adapters": (
         Question(
             "Was my adapter really merged?",
             "Open your base model and choose the adapter and the merged model: the merge is replayed, and each tensor "

@@ -20,11 +20,12 @@ def view(result: SpecialTokens, request: Request, *, name: str) -> View:
         roles=[", ".join(each) for each in result.tokens["roles"]],
         files=[", ".join(each) for each in result.tokens["files"]],
     )
+    facts = (Facts(words.facts(result)),) if result.template else ()  # else the headline says it all
     disagreements = (Bullets(result.disagreements),) if result.disagreements else ()
     return View(
         Headline(words.headline(result), _verdict(result)),
         beside=(
-            Facts(words.facts(result)),
+            *facts,
             *disagreements,
             Table("special_tokens", "Special tokens", pd.DataFrame(frame[COLUMNS]), rows=ROWS),
         ),
