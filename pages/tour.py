@@ -21,7 +21,7 @@ found = [
 ]
 if not found:
     st.info("No question matches: clear the search field, or try another word.")
-with st.container(key="questions"):
+with st.container(key="questions", gap="xsmall"):
     for start in range(0, len(found), ABREAST):
         for place, question in zip(st.columns(ABREAST), found[start : start + ABREAST], strict=False):
             page = PAGES[question.page]

@@ -91,7 +91,7 @@ def special(result: Embeddings, *, checkpoint: Opened) -> None:
     with left:
         if listed is not None:
             PageView.of(listed, request, name=checkpoint.name).flat()
-    with right, st.container(horizontal=True):
+    with left, st.container(horizontal=True):
         st.metric("Smallest norm", f"{result.norms.min:.3f}")
         st.metric("Median norm", f"{result.norms.median:.3f}")
         st.metric("Largest norm", f"{result.norms.max:.3f}")

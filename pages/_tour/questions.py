@@ -87,8 +87,7 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
     "From a hidden state to a token": (
         Question(
             "How does the masked-LM head turn a hidden state into a token?",
-            "Every step of the head: dot product, bias, the head's transform, true logits; the effect of each step on "
-            "a token is drawn below the map.",
+            "Dot product, bias, the head's transform, true logits: what each step does to a token.",
             "lens",
             BERT,
             {"text": MONTH, "pins": "year"},
@@ -161,8 +160,8 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
         ),
         Question(
             "How does [PAD] grow during BERT's training?",
-            "Ten snapshots of a small run: the padding row starts at zero and soon becomes longer than most, because "
-            "its output side is trained at every step.",
+            "In ten snapshots of a run, its row starts at zero and soon is longer than most: its output side is "
+            "trained at every step.",
             "snapshots",
             BERT,
         ),
@@ -170,23 +169,21 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
     "Two checkpoints and adapters": (
         Question(
             "What do two checkpoints have in common?",
-            "Tensors and ties are matched by name, and rows of both vocabularies by their text. With two versions of "
-            "one model, the heat map shows which layers changed.",
+            "Tensors and ties are matched by name, rows by their text; of two versions of one model, the heat map "
+            "shows which layers changed.",
             "compare",
             BERT,
             {"other": GPT2},
         ),
         Question(
             "Was my adapter really merged?",
-            "Open your base model and choose the adapter and the merged model: the merge is replayed, and each tensor "
-            "is merged, left out, merged twice, or from another base.",
+            "Its merge into the base is replayed: each tensor is merged, left out, merged twice, or of another base.",
             "merge",
             BERT,
         ),
         Question(
             "Why does my merged model answer like the base?",
-            "The merge proof says if the change is missing. If it is there, open the adapter and choose its base: in "
-            "16 bits, rounding may lose much of a small change, and the Overview measures how much.",
+            "Is the change missing, or lost in rounding to 16 bits? The adapter's Overview measures how much stays.",
             "merge",
             BERT,
         ),
@@ -194,8 +191,7 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
     "Before you rely on it": (
         Question(
             "Is this checkpoint complete and safe?",
-            "Fourteen checks with their evidence: ties, heads, NaN, tokenizer, padding, files. Both demos pass; for a "
-            "broken checkpoint, each check gives the next step.",
+            "Fourteen checks with their evidence, such as ties, heads, NaN, tokenizer and files, and what to do.",
             "checks",
             BERT,
         ),
