@@ -7,8 +7,9 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
+import inspector
 from inspector.catalog import CATALOG
-from inspector.report.provenance import reference, versions
+from inspector.report.provenance import reference
 from inspector.request import Request, beside
 from inspector.results.checkpoint import Opened
 from pages._ui import address, once, screenshot, session
@@ -19,7 +20,7 @@ TEXTS = ("text", "first", "second", "pair")  # options whose value a model reads
 
 
 def of_page() -> dict[str, str]:
-    """The open checkpoint, what the page has asked so far, its link, and what computes the answers."""
+    """The open checkpoint, what the page has asked so far, its link, and our version; never the server's libraries."""
     opened, page = session.opened(), st.session_state.get(address.PAGE, "")
     asked = [each for each in once.asked_now(st.session_state) if CATALOG[each.request.verb].slug == page]
     own = [each for each in asked if each.fingerprint == opened.fingerprint]
@@ -35,7 +36,7 @@ def of_page() -> dict[str, str]:
         "Page": _link(page, reference(opened)),
         "Fingerprint": opened.fingerprint,
         **({"Compared with": "; ".join(map(", ".join, others.items()))} if others else {}),
-        **versions(),
+        "Checkpoint Inspector": inspector.__version__,
     }
 
 
