@@ -191,7 +191,7 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
     "Before you rely on it": (
         Question(
             "Is this checkpoint complete and safe?",
-            "Fourteen checks with their evidence, such as ties, heads, NaN, tokenizer and files, and what to do.",
+            "Every check with its evidence, such as ties, heads, NaN, tokenizer and files, and what to do.",
             "checks",
             BERT,
         ),

@@ -63,7 +63,6 @@ def render(template: str, special: Mapping[str, Any]) -> Rendered:
     Returns:
         What became of those conversations that it took: some take no system message.
     """
-    from jinja2 import TemplateError
     from transformers.utils.chat_template_utils import render_jinja_template
 
     texts, problem = [], ""
@@ -74,7 +73,9 @@ def render(template: str, special: Mapping[str, Any]) -> Rendered:
             except _TooLongError:
                 problem = f"it does not end within {SECONDS:g} seconds"
                 break
-            except (TemplateError, RecursionError, TypeError, ValueError, ArithmeticError, LookupError) as error:
+            except MemoryError:
+                raise
+            except Exception as error:  # of many kinds: filters of Jinja's raise what Python does
                 problem = problem or f"Jinja refuses it ({_first_line(error)})"
             else:
                 if len(text) > MOST:

@@ -184,6 +184,7 @@ HOSTILE = {
     "is broken": "{% for message in messages %}{{ message",
     "is nested": "{% if true %}" * 900 + "x" + "{% endif %}" * 900,
     "divides by nothing": "{{ 1 / 0 }}",
+    "sorts a list as a mapping": "{{ messages | dictsort }}",
     "takes no conversation": "{{ raise_exception('No.') }}",
     "reads a file": "{% include '/etc/hostname' %}",
     "leaves the answer out": "{{ messages[0]['content'] }}",
