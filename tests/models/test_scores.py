@@ -10,6 +10,7 @@ import torch
 
 from inspector.analyses.lens.compute import lens
 from inspector.models.loading import load
+from inspector.models.reading import readout
 from inspector.models.reading import scores as module
 from inspector.models.reading.scores import COSINE, DOT, Scorer, build_scorer
 from tests.conftest import silent
@@ -52,3 +53,28 @@ def test_a_streamed_lens_is_the_whole_ones_whatever_the_pieces(open_model):
     options = {"text": TEXT, "dtype": "bfloat16", "progress": silent}
     streamed = lens(plain, **{**options, "device": "stream"})
     alike.same(streamed, lens(plain, **options), leaving=PASSING)
+
+
+@pytest.mark.parametrize("k", [1, 3, 40])
+@pytest.mark.parametrize("vocab", [50, 4_096, 5_003, 40_010])
+@pytest.mark.parametrize("levels", [2, 60, 10**6])
+def test_the_best_tokens_are_those_of_a_whole_sort_equal_ones_by_id(k, vocab, levels):
+    """However few values the scores have, and whether or not the vocabulary is looked through by groups."""
+    generator = torch.Generator().manual_seed(vocab + levels)
+    scores = torch.randint(levels, (7, vocab), generator=generator).float()
+    scores[0, 5:] = -math.inf
+    scores[1] = scores[1].sort().values  # the best ones side by side, at the very end
+    scores[2] = scores[2].sort(descending=True).values
+    ids, best = readout.top_tokens(scores, k)
+    order = scores.argsort(dim=1, descending=True, stable=True)[:, :k]
+    assert ids.tolist() == order.tolist()
+    assert best.tolist() == scores.gather(1, order).tolist()
+
+
+def test_a_large_vocabulary_is_looked_through_by_groups(monkeypatch):
+    """Columns that cannot be among the best are not even compared with each other."""
+    asked: list[int] = []
+    topk = torch.Tensor.topk
+    monkeypatch.setattr(torch.Tensor, "topk", lambda self, *_, **__: asked.append(self.shape[1]) or topk(self, *_, **__))
+    readout.top_tokens(torch.rand(2, 40_010), 3)
+    assert max(asked) < 2_000

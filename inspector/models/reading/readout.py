@@ -13,6 +13,7 @@ BLOCK = 24_000_000  # scores at once, in float32: fewer would read a large vocab
 PIECE = 1_000_000  # of them at a time in the softmax: they stay in the processor's cache
 MOST_STATES = 256  # of a block: more are no quicker
 ON_A_GPU = 8  # times as many states of a block, and four times as many scores: a GPU is idle between small ones
+GROUP = 32  # columns of which the best one is found before the best of all: two to three times as quick as topk
 COMPARED = 100  # true tokens among which two rungs' orders are compared
 
 
@@ -99,7 +100,7 @@ def top_tokens(scores: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor
         Ids and scores, (states, k) each.
     """
     kept = min(k + 1, scores.shape[1])
-    best, ids = scores.topk(kept, dim=1)
+    best, ids = _best(scores, kept)
     if kept > k:  # a tie across the border: topk may have kept any of the equal ones
         rows = (best[:, k - 1] == best[:, k]).nonzero()[:, 0]
         best, ids = best[:, :k], ids[:, :k]
@@ -109,6 +110,23 @@ def top_tokens(scores: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor
     best, ids = best.gather(1, by_id), ids.gather(1, by_id)
     by_score = best.argsort(dim=1, descending=True, stable=True)
     return ids.gather(1, by_score), best.gather(1, by_score)
+
+
+def _best(scores: torch.Tensor, kept: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """The best scores of each row and their ids, as topk finds them: among the columns of the best groups alone.
+
+    A group has one column in so many, so that one pass finds the best of each.
+    """
+    rows, vocab = scores.shape
+    groups = vocab // GROUP
+    if groups < GROUP * kept:
+        return scores.topk(kept, dim=1)
+    columns = torch.arange(vocab, device=scores.device)
+    tops = scores[:, : groups * GROUP].reshape(rows, GROUP, groups).amax(dim=1)
+    chosen = tops.topk(kept, dim=1).indices[:, :, None] + groups * columns[:GROUP]
+    ids = torch.cat([chosen.flatten(1), columns[groups * GROUP :].expand(rows, -1)], dim=1)
+    best, place = scores.gather(1, ids).topk(kept, dim=1)
+    return best, ids.gather(1, place)
 
 
 def _first_of_equal(scores: torch.Tensor, ids: torch.Tensor, best: torch.Tensor) -> torch.Tensor:
