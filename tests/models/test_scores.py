@@ -75,6 +75,8 @@ def test_a_large_vocabulary_is_looked_through_by_groups(monkeypatch):
     """Columns that cannot be among the best are not even compared with each other."""
     asked: list[int] = []
     topk = torch.Tensor.topk
-    monkeypatch.setattr(torch.Tensor, "topk", lambda self, *_, **__: asked.append(self.shape[1]) or topk(self, *_, **__))
+    monkeypatch.setattr(
+        torch.Tensor, "topk", lambda self, *_, **__: asked.append(self.shape[1]) or topk(self, *_, **__)
+    )
     readout.top_tokens(torch.rand(2, 40_010), 3)
     assert max(asked) < 2_000
