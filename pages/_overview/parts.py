@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pandas as pd
 import streamlit as st
 
-from inspector.analyses.overview.figures import COLORINGS, told_by
-from inspector.analyses.overview.figures_parts import Part, Portrait
+from inspector.analyses.overview.figures_colors import COLORINGS, told_by
+from inspector.analyses.overview.figures_parts import Part, Portrait, measure
 from inspector.analyses.overview.request import OverviewRequest
 from inspector.analyses.overview.result import Overview
 from inspector.analyses.overview.words import (
@@ -27,9 +29,14 @@ from pages._ui import finding, options, parts
 SOUGHT = ("name", "dtype", "shape", "file", "name_in_file")
 
 
-def choose_color(portrait: Portrait) -> str:
-    """Ask what the colors of the portrait tell, where there is a choice."""
-    offered = [color for color in COLORINGS if color == COLORINGS[0] or len(told_by(portrait, color)) > 1]
+def choose_color(portrait: Portrait, *, numbers: bool) -> str:
+    """Ask what the colors of the portrait tell, where there is a choice.
+
+    Args:
+        numbers: Whether stored numbers can be read.
+    """
+    first, *others, rms = COLORINGS
+    offered = [first, *(color for color in others if len(told_by(portrait, color)) > 1), *([rms] if numbers else [])]
     if len(offered) == 1:
         return offered[0]
     return st.segmented_control(
@@ -38,11 +45,15 @@ def choose_color(portrait: Portrait) -> str:
     )  # fmt: skip
 
 
-def draw_part(part: Part) -> None:
-    """Describe the rectangle that was clicked."""
+def draw_part(part: Part, rms: Sequence[float]) -> None:
+    """Describe the rectangle that was clicked.
+
+    Args:
+        rms: As `measure` takes it.
+    """
     with st.container(border=True):
         st.code(part.pattern or part.label, language=None, wrap_lines=True)
-        parts.facts(part_facts(part))
+        parts.facts(part_facts(part, measure(part, rms)))
 
 
 def draw_facts(overview: Overview) -> None:

@@ -39,6 +39,13 @@ def asked_now(state: MutableMapping[Any, Any]) -> tuple[PageQuestion, ...]:
     return tuple(state.get(NOW, ()))
 
 
+def settled(question: PageQuestion, state: MutableMapping[Any, Any], engine: Engine) -> Job[Any] | None:
+    """The job that has answered a question; None where it was not asked, is under way, or came to nothing."""
+    known = state.get(ASKED, {}).get(question)
+    job = engine.job(known) if known else None
+    return job if job and job.status == "done" else None
+
+
 def job_of(question: PageQuestion, state: MutableMapping[Any, Any], engine: Engine) -> Job[Any]:
     """The job that answers a question; it is asked where none does.
 

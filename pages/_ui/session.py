@@ -171,6 +171,12 @@ def ask_if_ready(request: Request, *, of: Opened | None = None) -> Any:
         return None
 
 
+def at_hand(request: Request) -> Any:
+    """The answer to what was asked of the open checkpoint before; None where it is not there: nothing is asked."""
+    job = once.settled(_question(request, None), st.session_state, engine())
+    return job.result(0) if job else None
+
+
 def ask_optional(request: Request, *, of: Opened | None = None, beside: Beside = None) -> Any:
     """Ask for what is quick, and what the page can do without; the arguments are those of `ask`.
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import base64
 import io
 import json
+import math
 from array import array
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, cast
 
 import pandas as pd
 import pytest
+import torch
 from safetensors.numpy import load_file
 from streamlit.testing.v1 import AppTest
 
@@ -149,17 +152,46 @@ def test_overview_finds_tensors_as_they_are_typed(open_app: Open) -> None:
     assert "No tensor matches" in app.info[0].value
 
 
+def choices(app: AppTest) -> list[Any]:
+    """The input that says what colors tell."""
+    return [group for group in cast("list[Any]", app.get("button_group")) if group.key == "colored"]
+
+
 def test_the_portrait_is_colored_by_what_there_is_more_than_one_of(open_app: Open, roots: Path) -> None:
-    assert "colored" not in [group.key for group in open_app().get("button_group")]  # one file, one dtype
+    (choice,) = choices(open_app())
+    assert choice.options == ["By kind", "By RMS"]  # one file, one dtype
     folder = save_checkpoint(random_model("BertModel"), roots / "sharded", max_shard_size="20KB")
     shards = {path.name for path in folder.glob("*.safetensors")}
     app = open_app(agreed=f"path:{folder}", checkpoint=f"path:{folder}", colored="By file")
-    assert "colored" in [group.key for group in app.get("button_group")]
+    assert choices(app)
     chart = json.loads(app.get("plotly_chart")[0].proto.spec)
     named = {trace["name"] for trace in chart["data"]}
     assert len(shards) > 1
     assert named & shards
     assert named <= shards | {"several files"}
+
+
+def test_the_portrait_is_colored_by_numbers_that_were_read(open_app: Open, roots: Path) -> None:
+    model = random_model("BertModel")
+    tensor = "encoder.layer.1.intermediate.dense.weight"
+    with torch.no_grad():
+        model.get_parameter(tensor)[0, 0] = math.nan
+        rms = float(model.embeddings.word_embeddings.weight.pow(2).mean().sqrt())
+    folder = save_checkpoint(model, roots / "broken")
+    inputs = {"agreed": f"path:{folder}", "checkpoint": f"path:{folder}"}
+
+    def drawn(app: AppTest) -> dict[str, Any]:
+        return {trace["name"]: trace for trace in json.loads(app.get("plotly_chart")[0].proto.spec)["data"]}
+
+    app = open_app(**inputs)
+    assert "NaN or infinity" not in drawn(app)  # nobody has looked
+    app = open_app(**inputs, colored="By RMS")
+    traces = drawn(app)
+    assert any(f"RMS {rms:.3g}" in text for text in traces["measured"]["hovertext"])
+    assert all(tensor in text for text in traces["NaN or infinity"]["hovertext"])
+    (choice,) = choices(app)
+    choice.set_value("kind").run()
+    assert "NaN or infinity" in drawn(app)
 
 
 def test_sharing_explains_the_tie_with_its_own_numbers(open_app: Open) -> None:

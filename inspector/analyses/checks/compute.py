@@ -57,11 +57,11 @@ def check(checkpoint: Checkpoint, request: CheckRequest, *, progress: Progress) 
     """
     values = choose_values(checkpoint.manifest, request.values)
     of_headers = _by_headers(checkpoint, progress)
-    of_numbers, norms = tuple(map(not_read, BY_NUMBERS)), ()
+    of_numbers, norms, measured = tuple(map(not_read, BY_NUMBERS)), (), b""
     if values != "none":
         from inspector.analyses.checks.compute_numbers import check_by_numbers
 
-        of_numbers, norms = check_by_numbers(checkpoint, values, progress)
+        of_numbers, norms, measured = check_by_numbers(checkpoint, values, progress)
     by_name = {each.name: each for each in (*of_headers, *of_numbers)}
     if checkpoint.manifest.adapter:  # which need not have what a model has
         unmade = [name for name, each in by_name.items() if each.status == "warn" and not each.checked]
@@ -74,6 +74,7 @@ def check(checkpoint: Checkpoint, request: CheckRequest, *, progress: Progress) 
         checks=tuple(by_name[name] for name in ORDER),
         values=values,
         norms=norms,
+        measured=measured,
     )
 
 

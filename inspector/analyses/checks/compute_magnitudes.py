@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -50,6 +51,18 @@ def list_norms(siblings: Sequence[Siblings]) -> tuple[Norms, ...]:
     sizes = [sum(each.numbers for each in group.members) for group in siblings]
     largest = sorted(range(len(sizes)), key=lambda place: -sizes[place])[:MOST]
     return tuple(_describe(siblings[place]) for place in sorted(largest))
+
+
+def pack_rms(names: Sequence[str], siblings: Sequence[Siblings], census: Sequence[Census]) -> bytes:
+    """What was measured of each tensor, as `Checks.measured` has it.
+
+    Args:
+        names: Of the stored tensors.
+        census: What was found in their numbers.
+    """
+    found = {each.tensor.name: each.rms for group in siblings for each in group.members}
+    found |= {each.tensor.name: math.inf for each in census if each.nan + each.infinite and not is_table(each.tensor)}
+    return struct.pack(f"<{len(names)}d", *(found.get(name, math.nan) for name in names))
 
 
 def check_magnitudes(siblings: Sequence[Siblings], *, whole: bool) -> Check:

@@ -10,7 +10,7 @@ import torch
 from inspector.analyses.checks import words_numbers as words
 from inspector.analyses.checks.compute_census import Census, take_census
 from inspector.analyses.checks.compute_dtypes import is_matrix, is_table, stored_as_codes, weights_of_parts
-from inspector.analyses.checks.compute_magnitudes import check_magnitudes, find_siblings, list_norms
+from inspector.analyses.checks.compute_magnitudes import check_magnitudes, find_siblings, list_norms, pack_rms
 from inspector.analyses.checks.compute_padding import check_padding
 from inspector.analyses.checks.compute_parts import NUMBERS, SCALES, ZEROS, at_least, conclude, nothing_to_check
 from inspector.analyses.checks.compute_vocabulary import check_vocabulary
@@ -34,30 +34,39 @@ MOST_ROWS = 1 << 10  # of a quantized weight that are dequantized at once
 
 def check_by_numbers(
     checkpoint: Checkpoint, values: str, progress: Progress
-) -> tuple[tuple[Check, ...], tuple[Norms, ...]]:
-    """Make the checks that need numbers, and list the sizes of the weights."""
+) -> tuple[tuple[Check, ...], tuple[Norms, ...], bytes]:
+    """Make the checks that need numbers, and list the sizes of the weights: by pattern, and `Checks.measured`."""
     manifest, quantized = checkpoint.manifest, checkpoint.quantized
     scales = [manifest.by_name[name] for name in stored_scales(quantized)]
     census = take_census(manifest, progress, sample=values == "sample", scales=scales)
     siblings = find_siblings(census, stored_as_codes(checkpoint))
     progress(None, "Checking the vocabulary")
+    read = read_numbers(census, checkpoint)
     checks = (
-        check_numbers(census, checkpoint),
+        check_numbers(read, checkpoint),
         check_zero_tensors(census, checkpoint),
         check_magnitudes(siblings, whole=values == "all"),
         check_scales(census, checkpoint),
         *check_vocabulary(checkpoint, progress),
         check_padding(checkpoint),
     )
-    return checks, list_norms(siblings)
+    return checks, list_norms(siblings), pack_rms(manifest.tensors.names, siblings, read)
+
+
+def read_numbers(census: Sequence[Census], checkpoint: Checkpoint) -> list[Census]:
+    """What was found in numbers: of blocks in those that they stand for; what is stored as codes is none."""
+    codes = checkpoint.unread.codes
+    whole = all(each.read == each.numbers for each in census)
+    return [_look_at_blocks(checkpoint, each, whole=whole) for each in census if each.tensor.name not in codes]
 
 
 def check_numbers(census: Sequence[Census], checkpoint: Checkpoint) -> Check:
-    """No number of any tensor is NaN or infinite; what is stored as codes that cannot be read is no number."""
+    """No number of any tensor is NaN or infinite.
+
+    Args:
+        census: As `read_numbers` has it.
+    """
     weights = weights_of_parts(checkpoint.quantized)
-    codes = checkpoint.unread.codes
-    whole = all(each.read == each.numbers for each in census)
-    census = [_look_at_blocks(checkpoint, each, whole=whole) for each in census if each.tensor.name not in codes]
     evidence = []
     for each in census:
         name = each.tensor.name
@@ -71,7 +80,9 @@ def check_numbers(census: Sequence[Census], checkpoint: Checkpoint) -> Check:
     bad = at_least("critical", evidence)
     numbers, read = sum(each.numbers for each in census), sum(each.read for each in census)
     if not bad:
-        return conclude(NUMBERS, evidence, words.all_finite(read, numbers, len(census), unread=len(codes)))
+        return conclude(
+            NUMBERS, evidence, words.all_finite(read, numbers, len(census), unread=len(checkpoint.unread.codes))
+        )
     tensors, count = len({each.subject for each in bad}), sum(each.count or 0 for each in bad)
     quantizing = all(each.subject in weights for each in bad)
     return conclude(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
+
+from inspector.results.plain import local
 
 Status = Literal["ok", "warn", "fail"]
 STATUSES: tuple[Status, ...] = get_args(Status)
@@ -87,6 +90,14 @@ class Checks:
     baseline: Baseline | None = None  # None: no baseline was given
     values: str = "all"  # stored numbers that were read: "all", "sample" or "none"
     norms: tuple[Norms, ...] = ()  # of float matrices, by name pattern and shape, in the files' order; at most 300
+    # Of each stored tensor in the files' order, as eight bytes: the RMS of a float matrix; infinity where numbers are
+    # NaN or infinite; NaN: not measured. Empty: no numbers were read.
+    measured: bytes = local(default=b"")
+
+    @property
+    def rms(self) -> tuple[float, ...]:
+        """The same as numbers."""
+        return struct.unpack(f"<{len(self.measured) // 8}d", self.measured)
 
     def worst_first(self) -> list[Check]:
         """The checks in the order in which they should be read."""

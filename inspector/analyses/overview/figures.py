@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
 import plotly.graph_objects as go
 
-from inspector.analyses.overview.figures_parts import Column, Kind, Part, Portrait
+from inspector.analyses.overview.figures_colors import COLORINGS, Box, paint
+from inspector.analyses.overview.figures_parts import Column, Part, Portrait
+from inspector.analyses.overview.words import HEADS
 from inspector.plotting import theme as look
 from inspector.plotting.lettering import text_width
 from inspector.plotting.theme import LIGHT, Theme
-from inspector.text import count_text, plain, plural, shape_text, shorten
+from inspector.text import count_text, plain, shape_text
 
 WIDTH = 690.0  # for which texts are fitted; the figure itself takes the width that it is given
 HEIGHT = 330.0  # of the tallest column
@@ -27,60 +28,55 @@ HEADER = 22.0  # above the columns
 LOOP = 62.0  # below them, where something is tied
 TEXT = 12
 SMALL = 11
-SOFT = 0.72  # share of a color in the fill of large areas
 THINNEST = 2.0  # that a strip is drawn: one that would be thinner takes this much
-COLORINGS = ("kind", "dtype", "file")  # what the colors may tell
-ORDER = (1, 2, 4, 3, 5, 6, 7)  # of the theme's colors: the first one is that of ties
-PATTERNS = ("", "\\", ".", "-", "x", "|", "+")  # one a color, so that color is never the only sign
-KINDS: dict[Kind, str] = {
-    "embedding": "embeddings",
-    "attention": "attention",
-    "feed-forward": "feed-forward",
-    "other": "other layers",
-    "head": "heads",
-    "vectors": "norms, biases",
-    "tied": "second name",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class _Box:
-    part: Part
-    left: float
-    top: float
-    width: float
-    height: float
+LINE, SPACE = 14.0, 6.0  # height of a line of text; between absent heads
+ABSENT = "absent heads"
 
 
 def portrait_figure(
-    portrait: Portrait, *, title: str, subtitle: str = "", color: str = COLORINGS[0], theme: Theme = LIGHT
+    portrait: Portrait,
+    *,
+    title: str,
+    subtitle: str = "",
+    color: str = COLORINGS[0],
+    rms: Sequence[float] = (),
+    theme: Theme = LIGHT,
 ) -> go.Figure:
     """Draw a checkpoint's matrices as rectangles with areas by their parameters.
 
     Columns are embeddings, layers, and what follows; a column of identical layers shows one of them and says how many
-    there are. A second name of a matrix is hatched and joined to the matrix by a curve.
+    there are. A second name of a matrix is hatched and joined to the matrix by a curve; a head that the files lack has
+    a dashed outline.
 
     Args:
         color: One of COLORINGS: what the colors of the rectangles tell.
+        rms: Of each stored tensor, as `measure` takes it; empty: no numbers were read.
 
     Returns:
         A figure with one trace of clickable bars for each color; their customdata is the number of the part in
         `Portrait.parts`.
     """
-    widths, heights = _extents(portrait.columns)
+    apart = bool(portrait.absent) and not any(column.is_tied for column in portrait.columns)
+    widths, heights = _extents(portrait.columns, WIDTH - (TIED + GAP if apart else 0))
+    absent = [_wrap(HEADS[head][0], TIED) for head in portrait.absent]
+    above = sum(LINE * len(lines) + 2 * SPACE for lines in absent)  # what they take of the last column
     boxes, lefts = [], []
     left = 0.0
     for column, width, height in zip(portrait.columns, widths, heights, strict=True):
         lefts.append(left)
-        boxes += (_stacked if column.is_tied else _placed)(column.parts, left, width, height)
+        if column.is_tied:
+            boxes += _stacked(column.parts, left, width, min(height, HEIGHT - above))
+        else:
+            boxes += _placed(column.parts, left, width, height)
         left += width + GAP
-    right = left - GAP
-    bottom = HEIGHT + LOOP if portrait.ties else max(heights, default=0.0) + 8
+    right = left + TIED if apart else left - GAP
+    bottom = HEIGHT + LOOP if portrait.ties else max(above, *heights, 0.0) + 8
+    scaled = color == "rms" and any(map(math.isfinite, rms))
     figure = look.figure(
         title,
         subtitle,
         theme=theme,
-        height=round(bottom + HEADER + look.title_height(title, subtitle) + 44),
+        height=round(bottom + HEADER + look.title_height(title, subtitle) + (70 if scaled else 44)),
         xaxis=look.hidden_axis(-2, max(right, 1) + 2),
         yaxis=look.hidden_axis(bottom, -HEADER),
         barmode="overlay",
@@ -90,13 +86,15 @@ def portrait_figure(
         clickmode="event+select",
         legend=look.legend_below(theme) | {"y": -0.01, "itemclick": False, "itemdoubleclick": False},
     )
-    grounds: dict[Part, str] = {}
-    for number, (name, found) in enumerate(_grouped(boxes, color).items()):
-        ground = _ground(found[0].part, number, color, theme)
-        grounds |= {box.part: ground for box in found}
-        pattern = PATTERNS[number % len(PATTERNS)] if color != "kind" else ""
-        figure.add_trace(_bars(found, portrait.parts, name=name, color=ground, pattern=pattern, theme=theme))
-    texts = [*_headers(portrait.columns, lefts, theme), *_labels(boxes, grounds, theme)]
+    traces, inks = paint(boxes, portrait.parts, color=color, rms=rms, theme=theme)
+    figure.add_traces(traces)
+    texts = [*_headers(portrait, [*lefts, right - TIED] if apart else lefts, theme), *_labels(boxes, inks, theme)]
+    top = 0.0
+    for lines in absent:
+        height = LINE * len(lines) + SPACE
+        figure.add_shape(_dashed(right - TIED, top, height, theme))
+        texts.append(_text("<br>".join(lines), (right - TIED / 2, top + height / 2), theme.muted, size=SMALL))
+        top += height + SPACE
     named = {box.part.pattern: box for box in boxes}
     joined = {tie.source: tie.name for tie in portrait.ties if tie.source in named}  # the last of each source
     for source, second in joined.items():
@@ -108,11 +106,11 @@ def portrait_figure(
     return figure
 
 
-def _extents(columns: Sequence[Column]) -> tuple[list[float], list[float]]:
-    """Width and height of each column: equal areas an equal number of parameters, as large as they fit."""
+def _extents(columns: Sequence[Column], room: float) -> tuple[list[float], list[float]]:
+    """Width and height of each column: equal areas an equal number of parameters, as large as they fit into a width."""
     areas = [0.0 if column.is_tied else float(column.parameters) for column in columns]
     fixed = [TIED if column.is_tied else NARROWEST if column.times == 1 else FOLDED for column in columns]
-    room = WIDTH - GAP * max(0, len(columns) - 1)
+    room -= GAP * max(0, len(columns) - 1)
 
     def drawn(scale: float) -> list[float]:
         return [max(least, area * scale / HEIGHT) for least, area in zip(fixed, areas, strict=True)]
@@ -129,14 +127,14 @@ def _extents(columns: Sequence[Column]) -> tuple[list[float], list[float]]:
     return widths, heights
 
 
-def _stacked(parts: Sequence[Part], left: float, width: float, height: float) -> Iterator[_Box]:
+def _stacked(parts: Sequence[Part], left: float, width: float, height: float) -> Iterator[Box]:
     """Second names, one below the other at the foot of the columns, where their curves end."""
     own = height / len(parts)
     for number, part in enumerate(parts):
-        yield _Box(part, left, HEIGHT - height + number * own, width, own)
+        yield Box(part, left, HEIGHT - height + number * own, width, own)
 
 
-def _placed(parts: Sequence[Part], left: float, width: float, height: float) -> Iterator[_Box]:
+def _placed(parts: Sequence[Part], left: float, width: float, height: float) -> Iterator[Box]:
     """Fill a column with rows of parts, each row as many as look most like squares; a kind begins a row."""
     total = sum(part.parameters for part in parts)
     if not total:
@@ -157,11 +155,11 @@ def _row_height(row: Sequence[Part], width: float, scale: float) -> float:
     return sum(part.parameters for part in row) * scale / width
 
 
-def _row(row: Sequence[Part], left: float, top: float, width: float, scale: float) -> Iterator[_Box]:
+def _row(row: Sequence[Part], left: float, top: float, width: float, scale: float) -> Iterator[Box]:
     height = _row_height(row, width, scale)
     for part in row:
         own = part.parameters * scale / height
-        yield _Box(part, left, top, own, max(height, THINNEST))
+        yield Box(part, left, top, own, max(height, THINNEST))
         left += own
 
 
@@ -172,89 +170,9 @@ def _oddest(row: Sequence[Part], width: float, scale: float) -> float:
     return max(max(own / height, height / own) for own in widths)
 
 
-def _grouped(boxes: Sequence[_Box], color: str) -> dict[str, list[_Box]]:
-    """The rectangles by what their color tells, in the order of the legend; second names come last."""
-    sizes: Counter[str] = Counter()
-    for box in boxes:
-        if box.part.kind != "tied":
-            sizes[_told(box.part, color)] += box.part.parameters
-    names = [name for name, _ in sizes.most_common()] if color != "kind" else list(KINDS.values())
-    many = len(names) > len(PATTERNS)
-    own = names[: len(PATTERNS) - 1] if many else names
-    found: dict[str, list[_Box]] = {name: [] for name in own}
-    for box in boxes:
-        tied = box.part.kind == "tied"
-        name = KINDS["tied"] if tied else _told(box.part, color)
-        found.setdefault(name if tied or name in own else f"{len(names) - len(own):,} others", []).append(box)
-    tied = found.pop(KINDS["tied"], [])
-    return {name: group for name, group in (found | {KINDS["tied"]: tied}).items() if group}
-
-
-def told_by(portrait: Portrait, color: str) -> set[str]:
-    """What the colors of a portrait tell apart, second names aside."""
-    return {_told(part, color) for part in portrait.parts if part.kind != "tied"}
-
-
-def _told(part: Part, color: str) -> str:
-    """What a rectangle's color tells of it."""
-    if color == "dtype":
-        return part.dtype
-    if color == "file":
-        return part.files[0] if len(part.files) == 1 else "several files"
-    return KINDS[part.kind]
-
-
-def _ground(part: Part, number: int, color: str, theme: Theme) -> str:
-    """The color of a rectangle: soft, as the areas are large."""
-    kinds: dict[Kind, str] = dict(zip(KINDS, (theme.groups[each] for each in (1, 2, 4, 5, 3, 6, 0)), strict=True))
-    if part.kind == "tied":
-        return kinds["tied"]
-    if color == "kind":
-        return theme.muted if part.kind == "vectors" else look.mix(kinds[part.kind], theme.page, SOFT)
-    return look.mix(theme.groups[ORDER[number % len(ORDER)]], theme.page, SOFT)
-
-
-def _bars(boxes: Sequence[_Box], parts: Sequence[Part], *, name: str, color: str, pattern: str, theme: Theme) -> go.Bar:
-    tied = boxes[0].part.kind == "tied"
-    hatch = {"shape": "/", "fgcolor": color, "size": 7, "solidity": 0.16} if tied else {}
-    marks = {
-        "shape": pattern,
-        "fillmode": "overlay",
-        "fgcolor": look.ink_on(color),
-        "fgopacity": 0.3,
-        "size": 9,
-        "solidity": 0.1,
-    }
-    return go.Bar(
-        name=plain(shorten(name, 40)),
-        x=[box.left + box.width / 2 for box in boxes],
-        width=[box.width for box in boxes],
-        base=[box.top for box in boxes],
-        y=[box.height for box in boxes],
-        customdata=[parts.index(box.part) for box in boxes],
-        hovertext=[_hover(box.part) for box in boxes],
-        hoverinfo="text",
-        marker={
-            "color": theme.page if tied else color,
-            "line": {"color": color if tied else theme.page, "width": 1.5 if tied else 1},
-            "pattern": hatch or (marks if pattern else {}),
-        },
-        selected={"marker": {"opacity": 1}},
-        unselected={"marker": {"opacity": 1}},
-    )
-
-
-def _hover(part: Part) -> str:
-    what = plain(part.pattern or part.label)
-    if part.kind == "vectors":
-        return f"{what}<br>{plural(part.count, 'vector')}: {part.parameters:,} parameters"
-    each = f"{part.count:,} × " if part.count > 1 else ""
-    end = "the same tensor under a second name" if part.kind == "tied" else f"{part.parameters:,} parameters"
-    return f"{what}<br>{each}{shape_text(part.shape)}, {part.dtype}<br>{end}"
-
-
-def _headers(columns: Sequence[Column], lefts: Sequence[float], theme: Theme) -> list[dict[str, Any]]:
-    """What each column is, where there is room for it."""
+def _headers(portrait: Portrait, lefts: Sequence[float], theme: Theme) -> list[dict[str, Any]]:
+    """What each column is, where there is room for it; absent heads stand above second names, or in a column apart."""
+    columns = portrait.columns
     rights = [*(left - 4 for left in lefts[1:]), WIDTH]
     texts: dict[int, str] = {}
     for stack, group in groupby(range(len(columns)), key=lambda number: columns[number].stack):
@@ -268,26 +186,41 @@ def _headers(columns: Sequence[Column], lefts: Sequence[float], theme: Theme) ->
         if stack not in {"", "layers"} and not all(texts[number] for number in members):  # one for all of them
             texts |= dict.fromkeys(members, "")
             texts[members[0]] = _first_fitting([stack], rights[members[-1]] - lefts[members[0]])
+    if portrait.absent:
+        texts[len(lefts) - 1] = ABSENT
     return [
-        _text(plain(text), (lefts[number], -HEADER / 2), theme.ink, size=TEXT, anchor="left") | {"yanchor": "middle"}
+        _text(plain(text), (lefts[number], -HEADER / 2), theme.ink, size=TEXT, anchor="left")
         for number, text in texts.items()
         if text
     ]
+
+
+def _wrap(text: str, room: float) -> list[str]:
+    """A name in the lines that it needs."""
+    lines: list[str] = []
+    for word in text.split(" "):
+        joined = f"{lines[-1]} {word}" if lines else word
+        lines = [*lines[:-1], joined] if text_width(joined, SMALL) <= room - 6 else [*lines, word]
+    return lines
+
+
+def _dashed(left: float, top: float, height: float, theme: Theme) -> dict[str, Any]:
+    """The outline of what the files do not hold: no size tells anything here."""
+    line = {"color": theme.muted, "width": 1, "dash": "4px,3px"}
+    return {"type": "rect", "x0": left, "x1": left + TIED, "y0": top, "y1": top + height, "line": line}
 
 
 def _first_fitting(texts: Sequence[str], room: float) -> str:
     return next((text for text in texts if text_width(text, TEXT) <= room), "")
 
 
-def _labels(boxes: Sequence[_Box], grounds: dict[Part, str], theme: Theme) -> list[dict[str, Any]]:
+def _labels(boxes: Sequence[Box], inks: dict[Part, str], theme: Theme) -> list[dict[str, Any]]:
     """Names and shapes inside the rectangles that have room for them."""
     found = []
     for box in boxes:
         part = box.part
         if part.kind == "vectors":
             continue
-        ground = theme.page if part.kind == "tied" else grounds[part]
-        ink = theme.ink if part.kind == "tied" else look.ink_on(ground)
         name = f"{part.label} × {part.count}" if part.count > 1 else part.label
         size = "same tensor" if part.kind == "tied" else shape_text(part.shape)
         names = [name, name[0].upper()] if part.kind == "attention" else [name]
@@ -297,28 +230,25 @@ def _labels(boxes: Sequence[_Box], grounds: dict[Part, str], theme: Theme) -> li
             lines.append(size)
         if lines:
             middle = box.left + box.width / 2, box.top + box.height / 2
-            text = "<br>".join(plain(line) for line in lines)
-            found.append(
-                _text(text, middle, ink, size=SMALL, anchor="center")
-                | {"yanchor": "middle"}
-                | ({"bgcolor": theme.page} if part.kind == "tied" else {})
-            )
+            text = _text("<br>".join(plain(line) for line in lines), middle, inks[part], size=SMALL)
+            found.append(text | ({"bgcolor": theme.page} if part.kind == "tied" else {}))
     return found
 
 
-def _text(text: str, place: tuple[float, float], color: str, *, size: int, anchor: str) -> dict[str, Any]:
+def _text(text: str, place: tuple[float, float], color: str, *, size: int, anchor: str = "center") -> dict[str, Any]:
     return {
         "text": text,
         "x": place[0],
         "y": place[1],
         "xanchor": anchor,
+        "yanchor": "middle",
         "showarrow": False,
         "font": {"color": color, "size": size},
         "borderpad": 1,
     }
 
 
-def _loop(source: _Box, second: _Box, bottom: float, theme: Theme) -> dict[str, Any]:
+def _loop(source: Box, second: Box, bottom: float, theme: Theme) -> dict[str, Any]:
     """A curve below the columns, from a matrix to its second name."""
     start, end = source.left + source.width / 2, second.left + second.width / 2
     begin, stop = source.top + source.height, second.top + second.height
@@ -330,13 +260,12 @@ def _loop(source: _Box, second: _Box, bottom: float, theme: Theme) -> dict[str, 
     }
 
 
-def _tied_label(source: _Box, second: _Box, bottom: float, theme: Theme) -> dict[str, Any]:
+def _tied_label(source: Box, second: Box, bottom: float, theme: Theme) -> dict[str, Any]:
     start = min(source.top + source.height, second.top + second.height)
     middle = (source.left + source.width / 2 + second.left + second.width / 2) / 2
     text = f"tied: one tensor, {count_text(source.part.parameters)} parameters"
     lowest = start + 0.75 * (bottom - start)
-    return _text(text, (middle, min(lowest, bottom - 8)), theme.groups[0], size=TEXT, anchor="center") | {
-        "yanchor": "middle",
+    return _text(text, (middle, min(lowest, bottom - 8)), theme.groups[0], size=TEXT) | {
         "bgcolor": theme.page,
         "borderpad": 3,
     }

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, groupby
-from typing import Literal
+from typing import Any, Literal
 
 from inspector.analyses.overview.result import Overview
 
@@ -40,6 +40,7 @@ class Part:
     count: int  # of tensors that it stands for in one layer
     parameters: int  # of all of them, as they are stored
     files: tuple[str, ...] = ()  # that hold them, those of all layers that the column stands for; sorted
+    places: tuple[int, ...] = ()  # in the list of stored tensors, of all of these layers
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,7 @@ class Portrait:
 
     columns: tuple[Column, ...]
     ties: tuple[Tie, ...]
+    absent: tuple[str, ...] = ()  # heads that the files have no weights for, as `Overview.heads` names them
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -84,7 +86,33 @@ class Portrait:
         return tuple(part for column in self.columns for part in column.parts)
 
 
-_Tensor = tuple[str, tuple[int, ...], str, str]  # name or pattern, shape, dtype, file
+@dataclass(frozen=True, slots=True)
+class Magnitude:
+    """How large the numbers of a part are, as far as they were read."""
+
+    rms: float  # of all measured tensors together; NaN: of none
+    lowest: float  # of one of them
+    highest: float
+    measured: int  # tensors
+    broken: int  # tensors with NaN or infinity
+
+
+def measure(part: Part, rms: Sequence[float]) -> Magnitude:
+    """Say how large a part's numbers are.
+
+    Args:
+        part: Its tensors have one shape, or none of them is measured.
+        rms: Of each stored tensor; infinity where it holds NaN or infinity, NaN where it was not measured.
+    """
+    found = [rms[place] for place in part.places] if rms else []
+    finite = [each for each in found if math.isfinite(each)]
+    if not finite:
+        return Magnitude(math.nan, math.nan, math.nan, 0, sum(map(math.isinf, found)))
+    root = math.sqrt(sum(each * each for each in finite) / len(finite))
+    return Magnitude(root, min(finite), max(finite), len(finite), sum(map(math.isinf, found)))
+
+
+_Tensor = tuple[str, tuple[int, ...], str, str, int]  # name or pattern, shape, dtype, file, place in the list
 
 
 def portray(overview: Overview) -> Portrait:
@@ -96,10 +124,10 @@ def portray(overview: Overview) -> Portrait:
     seconds = {name: names[0] for names in overview.ties for name in names[1:]}
     stored = overview.stored
     tensors = [
-        (name, stored.kinds[place][1], stored.kinds[place][0], stored.kinds[place][3])
-        for name, place in zip(stored.names, stored.numbers, strict=True)
+        (name, stored.kinds[kind][1], stored.kinds[kind][0], stored.kinds[kind][3], place)
+        for place, (name, kind) in enumerate(zip(stored.names, stored.numbers, strict=True))
     ]
-    shapes = {name: (shape, dtype) for name, shape, dtype, _ in tensors}
+    shapes = {name: (shape, dtype) for name, shape, dtype, *_ in tensors}
     stacks, rest = _stacks(each for each in tensors if each[0] not in seconds)
     first = [each for each in rest if _EMBEDDING.search(each[0])]
     last = [each for each in rest if not _EMBEDDING.search(each[0])]
@@ -115,7 +143,8 @@ def portray(overview: Overview) -> Portrait:
         Column("tied", tuple(tied)),
     ]
     ties = tuple(Tie(seconds[part.pattern], part.pattern) for part in tied)
-    return Portrait(tuple(column for column in columns if column.parts), ties)
+    absent = tuple(head for head, there in overview.heads.items() if there == "absent")
+    return Portrait(tuple(column for column in columns if column.parts), ties, absent)
 
 
 def _stacks(tensors: Iterable[_Tensor]) -> tuple[dict[str, dict[int, list[_Tensor]]], list[_Tensor]]:
@@ -131,13 +160,13 @@ def _stacks(tensors: Iterable[_Tensor]) -> tuple[dict[str, dict[int, list[_Tenso
     }
     stacks: defaultdict[str, defaultdict[int, list[_Tensor]]] = defaultdict(lambda: defaultdict(list))
     rest: list[_Tensor] = []
-    for name, shape, dtype, file in every:
+    for name, shape, dtype, file, place in every:
         found = next((each for each in _NUMBER.finditer(name) if name[: each.start()] in layered), None)
         if found is None:
-            rest.append((name, shape, dtype, file))
+            rest.append((name, shape, dtype, file, place))
         else:
             inner = _INNER.sub("*", name[found.end() :])[1:]
-            stacks[name[: found.start()]][int(found.group())].append((inner, shape, dtype, file))
+            stacks[name[: found.start()]][int(found.group())].append((inner, shape, dtype, file, place))
     order = sorted(stacks, key=lambda prefix: "decoder" in prefix)  # files are sorted by name
     return {prefix: dict(sorted(stacks[prefix].items())) for prefix in order}, rest
 
@@ -164,25 +193,30 @@ def _fold(prefix: str, layers: dict[int, list[_Tensor]], *, several: bool) -> It
 def _parts(layers: Sequence[Sequence[_Tensor]], kind: Kind | None, *, prefix: str = "") -> tuple[Part, ...]:
     """A part for each matrix of the first layer, equal names of one layer together, and one for all vectors."""
     counts = Counter(tensor[:3] for tensor in layers[0])
-    files: defaultdict[str, set[str]] = defaultdict(set)  # name -> of all layers
-    for name, *_, file in chain.from_iterable(layers):
-        files[name].add(file)
+    held: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)  # name -> file and place, of all layers
+    for name, _, _, file, place in chain.from_iterable(layers):
+        held[name].append((file, place))
     parts, vectors = [], []
     for (name, shape, dtype), count in counts.items():
         if _is_matrix(shape):
             made = _part(prefix + name, shape, dtype, kind or _kind(name))
-            many = {"count": count, "parameters": count * math.prod(shape), "files": tuple(sorted(files[name]))}
-            parts.append(replace(made, **many))
+            many = {"count": count, "parameters": count * math.prod(shape)}
+            parts.append(replace(made, **many, **_held(held[name])))
         else:
             vectors.append((name, shape, dtype, count))
     order: dict[Kind, int] = {"attention": 0, "other": 1, "feed-forward": 2}
     parts.sort(key=lambda part: (order.get(part.kind, 3), "qkvo".find(part.label[0]) if kind is None else 0))
     if parameters := sum(count * math.prod(shape) for _, shape, _, count in vectors):
         dtypes = " and ".join(sorted({dtype for _, _, dtype, _ in vectors}))
-        held = tuple(sorted(set(chain.from_iterable(files[name] for name, *_ in vectors))))
         many = sum(count for *_, count in vectors)
-        parts.append(Part("norms, biases", "vectors", prefix, (), dtypes, many, parameters, held))
+        every = _held(chain.from_iterable(held[name] for name, *_ in vectors))
+        parts.append(Part("norms, biases", "vectors", prefix, (), dtypes, many, parameters, **every))
     return tuple(parts)
+
+
+def _held(held: Iterable[tuple[str, int]]) -> dict[str, Any]:
+    files, places = zip(*held, strict=True)
+    return {"files": tuple(sorted(set(files))), "places": tuple(sorted(places))}
 
 
 def _is_matrix(shape: tuple[int, ...]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from inspector.analyses.overview.figures_parts import Part
+from inspector.analyses.overview.figures_parts import Magnitude, Part
 from inspector.analyses.overview.result import ListedTensor, Overview
 from inspector.analyses.overview.result_gguf import GgufFacts
 from inspector.names import group_names, list_pattern
@@ -74,8 +74,10 @@ SPECIAL = {
     "unknown": "unknown_token_id",
     "pads": "padding_token_id",
 }
-COLORED_BY = {"kind": "By kind", "dtype": "By dtype", "file": "By file"}
+COLORED_BY = {"kind": "By kind", "dtype": "By dtype", "file": "By file", "rms": "By RMS"}
 PORTRAIT = "Area: number of parameters. One of identical layers is drawn"
+RMS = "Color: root mean square of the stored numbers, of several matrices together"
+IN_SAMPLE = "of a sample"
 
 
 CHAT_TEMPLATE = "The chat template in the file's metadata:"
@@ -132,14 +134,36 @@ def headline(overview: Overview) -> str:
     )
 
 
-def part_facts(part: Part) -> dict[str, str]:
+def portrait_subtitle(color: str, values: str) -> str:
+    """What the portrait shows.
+
+    Args:
+        color: What its colors tell.
+        values: Which stored numbers were read.
+    """
+    if color != "rms":
+        return PORTRAIT
+    return f"{RMS}, {IN_SAMPLE}" if values == "sample" else RMS
+
+
+def _sizes(size: Magnitude) -> dict[str, str]:
+    """How large the numbers of a part are, where they were read."""
+    rms = f"{size.rms:.3g}"
+    if size.measured > 1:
+        rms += f"; of {size.measured:,} tensors from {size.lowest:.3g} to {size.highest:.3g}"
+    broken = plural(size.broken, "tensor")
+    return {**({"RMS": rms} if size.measured else {}), **({"NaN or infinity": f"in {broken}"} if size.broken else {})}
+
+
+def part_facts(part: Part, size: Magnitude) -> dict[str, str]:
     """What is known of one rectangle of the portrait."""
     if part.kind == "vectors":
-        return {"Vectors": f"{part.count:,}", "Parameters": f"{part.parameters:,}"}
+        return {"Vectors": f"{part.count:,}", "Parameters": f"{part.parameters:,}", **_sizes(size)}
     return {
         "Shape": shape_text(part.shape) + (f", {part.count:,} of them in a layer" if part.count > 1 else ""),
         "Stored as": part.dtype,
         "Parameters": "none of its own: a second name" if part.kind == "tied" else f"{part.parameters:,}",
+        **_sizes(size),
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from dataclasses import replace
 from itertools import combinations
@@ -11,11 +12,13 @@ import plotly.graph_objects as go
 import pytest
 
 from inspector.analyses.overview.compute import overview
-from inspector.analyses.overview.figures import WIDTH, portrait_figure, told_by
-from inspector.analyses.overview.figures_parts import Portrait, portray
+from inspector.analyses.overview.figures import WIDTH, portrait_figure
+from inspector.analyses.overview.figures_colors import COLORINGS, told_by
+from inspector.analyses.overview.figures_parts import Magnitude, Portrait, measure, portray
 from inspector.analyses.overview.request import OverviewRequest
 from inspector.analyses.overview.result_tensors import StoredTensors
 from inspector.analyses.overview.view import view
+from inspector.analyses.overview.words import HEADS
 from inspector.plotting.lettering import text_width
 from inspector.plotting.theme import DARK, LIGHT
 from tests.conftest import silent
@@ -75,7 +78,56 @@ def test_a_tie_is_hatched_and_joined_to_its_matrix(open_model):
         "decoder.embed_tokens.weight", "encoder.embed_tokens.weight", "lm_head.weight"
     }  # fmt: skip
     assert {(tie.source, tie.name) for tie in portrait.ties} == {("shared.weight", part.pattern) for part in tied.parts}
-    assert len(layout(portrait_figure(portrait, title="x")).shapes) == 1
+    assert len(loops(portrait_figure(portrait, title="x"))) == 1
+
+
+def loops(figure: go.Figure) -> list[Any]:
+    return [shape for shape in layout(figure).shapes if shape.type == "path"]
+
+
+@pytest.mark.parametrize("architecture", ["T5ForConditionalGeneration", "BertForMaskedLM", "BertModel"])
+def test_heads_that_the_files_lack_are_outlined_apart_from_all_else(open_model, architecture):
+    found = overview(open_model(architecture), progress=silent)
+    portrait = portray(found)
+    assert {*portrait.absent} == {head for head, there in found.heads.items() if there == "absent"}
+    figure = portrait_figure(portrait, title="x")
+    outlines = [shape for shape in layout(figure).shapes if shape.type == "rect"]
+    assert len(outlines) == len(portrait.absent)
+    assert all(shape.line.dash for shape in outlines)
+    names = {text.text.replace("<br>", " ") for text in layout(figure).annotations}
+    assert {HEADS[head][0] for head in portrait.absent} <= names
+    for trace in cast("Any", figure.data):
+        for x, width, top, height in zip(trace.x, trace.width, trace.base, trace.y, strict=True):
+            for shape in outlines:
+                beside = x + width / 2 <= shape.x0 or shape.x1 <= x - width / 2
+                assert beside or top + height <= shape.y0 or shape.y1 <= top
+
+
+def test_colors_tell_what_was_measured_and_nothing_else(portray_as):
+    portrait = portray_as({"wte.weight": (9, 4), "ln.weight": (4,), **{f"h.{n}.fc.weight": (4, 4) for n in range(8)}})
+    rms = (0.5, math.nan, *[0.1] * 4, *[0.7] * 4)
+    embeddings, layers, norm = portrait.parts
+    size = measure(layers, rms)
+    assert size.rms == pytest.approx(0.5)  # the root of (0.01 + 0.49) / 2
+    assert replace(size, rms=0.5) == Magnitude(0.5, 0.1, 0.7, 8, 0)
+    assert math.isnan(measure(norm, rms).rms)
+    figure = portrait_figure(portrait, title="x", color="rms", rms=rms)
+    assert {bar.name: list(bar.customdata) for bar in bars(figure)} == {"measured": [0, 1], "not measured": [2]}
+    assert bars(figure)[0].marker.color == pytest.approx([math.log10(0.5)] * 2)
+    assert measure(embeddings, ()).measured == 0
+    unread = portrait_figure(portrait, title="x", color="rms")
+    assert {bar.name: list(bar.customdata) for bar in bars(unread)} == {"not measured": [0, 1, 2]}
+
+
+@pytest.mark.parametrize("color", COLORINGS)
+def test_what_holds_nan_is_red_whatever_else_colors_tell(portray_as, color):
+    portrait = portray_as({"wte.weight": (9, 4), **{f"h.{n}.fc.weight": (4, 4) for n in range(8)}})
+    figure = portrait_figure(portrait, title="x", color=color, rms=(0.5, *[0.1] * 7, math.inf))
+    (broken,) = [bar for bar in bars(figure) if bar.name == "NaN or infinity"]
+    assert list(broken.customdata) == [1]
+    assert broken.marker.color == LIGHT.accent
+    assert "NaN or infinity in 1 tensor" in broken.hovertext[0]
+    assert "RMS 0.1<br>" in broken.hovertext[0]
 
 
 def made(tensors: dict[str, tuple[int, ...]]) -> StoredTensors:
