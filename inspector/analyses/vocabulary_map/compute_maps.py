@@ -161,15 +161,7 @@ class Mapper:
         self._progress(None, "Weighting neighbors")
         k = request.neighbors - 1  # UMAP counts a row as its own first neighbor
         graph = fuzzy_graph(found.indices[:, :k], found.distances[:, :k])
-        places = lay_out(
-            graph,
-            start,
-            seed=request.seed,
-            home=self._home,
-            progress=self._progress,
-            device=self._device,
-            epochs=self._epochs,
-        )
+        places = lay_out(graph, start, seed=request.seed, home=self._home, progress=self._progress, epochs=self._epochs)
         return places, found.recall
 
     def _neighbors(self, request: ProjectRequest) -> Neighbors:

@@ -9,18 +9,10 @@ from numba import get_num_threads, set_num_threads
 
 from inspector.analyses.vocabulary_map.compute_neighbors import nearest
 from inspector.analyses.vocabulary_map.compute_umap.compiled import kernels
-from inspector.analyses.vocabulary_map.compute_umap.layout import (
-    CURVE,
-    fuzzy_graph,
-    lay_out,
-    prune,
-    rates,
-    starting_places,
-)
+from inspector.analyses.vocabulary_map.compute_umap.layout import CURVE, fuzzy_graph, lay_out, prune, rates
 from inspector.analyses.vocabulary_map.compute_umap.layout import forces as forces_by_bits
 from inspector.analyses.vocabulary_map.compute_umap_learn import load_umap_learn
 from tests.analyses.vocabulary_map.test_neighbors import clustered
-from tests.analyses.vocabulary_map.test_preservation import naive_neighbors
 from tests.conftest import silent
 
 
@@ -122,34 +114,3 @@ def test_nothing_depends_on_the_number_of_threads(tmp_path):
     finally:
         set_num_threads(threads)
     assert np.array_equal(maps[0], maps[-1])
-
-
-@pytest.mark.parametrize("dimensions", [2, 3])
-def test_batches_keep_neighbors_as_the_loops_do(dimensions, tmp_path):
-    """What runs on an accelerator, run by torch on the CPU."""
-    from inspector.analyses.vocabulary_map.compute_umap import layout
-
-    matrix, found, far = neighbor_graph(300)
-    graph = fuzzy_graph(found, far)
-    start = matrix.numpy()[:, :dimensions]
-    epochs = 100
-    pruned, every = prune(graph, epochs)
-
-    def batches(seed: int) -> np.ndarray:
-        return layout.lay_out_in_batches(
-            pruned, every, starting_places(start, seed), rates(epochs), forces_by_bits(),
-            negatives=layout.NEGATIVES, seed=seed, device="cpu", done=lambda _: None,
-        )  # fmt: skip
-
-    def kept(places: np.ndarray) -> float:
-        return float(np.mean([
-            len(set(found[row].tolist()) & naive_neighbors(places, row, 10)) / 10
-            for row in range(0, 300, 5)
-        ]))  # fmt: skip
-
-    loops = lay_out(graph, start, seed=1, home=tmp_path, progress=silent)
-    first, again = batches(1), batches(1)
-    assert np.array_equal(first, again)
-    assert first.shape == (300, dimensions)
-    assert kept(first) == pytest.approx(kept(loops), abs=0.08)
-    assert kept(first) > 1.3 * kept(starting_places(start, 1))

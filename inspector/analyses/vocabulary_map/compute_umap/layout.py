@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from inspector.analyses.vocabulary_map.compute_umap.batches import lay_out_in_batches
 from inspector.analyses.vocabulary_map.compute_umap.compiled import kernels
 from inspector.progress import Progress
 
@@ -112,14 +111,7 @@ def prune(graph: csr_matrix, epochs: int) -> tuple[csr_matrix, np.ndarray]:
 
 
 def lay_out(
-    graph: csr_matrix,
-    start: np.ndarray,
-    *,
-    seed: int,
-    home: Path,
-    progress: Progress,
-    device: str = "cpu",
-    epochs: int | None = None,
+    graph: csr_matrix, start: np.ndarray, *, seed: int, home: Path, progress: Progress, epochs: int | None = None
 ) -> np.ndarray:
     """Find places at which neighbors attract and random rows repel each other.
 
@@ -129,7 +121,6 @@ def lay_out(
         seed: Of the noise and of the random rows; the same seed gives the same places on the
             same machine, whatever the number of threads.
         progress: Told the share of epochs done, and the seconds left.
-        device: "cpu": compiled loops. Anything else that torch knows: batches on that device.
         epochs: Steps; None: as many as are enough for so many rows.
 
     Returns:
@@ -139,10 +130,6 @@ def lay_out(
     graph, every = prune(graph, epochs)
     now = starting_places(start, seed)
     clock = Clock(progress, epochs)
-    if device != "cpu":
-        return lay_out_in_batches(
-            graph, every, now, rates(epochs), forces(), negatives=NEGATIVES, seed=seed, device=device, done=clock.done
-        )
     progress(None, "Loading the map's compiled code (compiled once per machine)")
     loops = kernels(home)
     after, due = now.copy(), every.copy()
