@@ -6,11 +6,11 @@ import streamlit as st
 
 from inspector.catalog import PAGES
 from inspector.report.content import ReportOptions
-from inspector.report.making import COMPARING, DEFAULT
+from inspector.report.making import DEFAULT
 from inspector.report.provenance import options_of_report
 from inspector.report.sections import BY_SLUG
-from pages._compare import inputs as compare_inputs
 from pages._report import files as report_files
+from pages._report import others
 from pages._ui import inputs, parts, session
 from pages._ui.words import source
 
@@ -37,15 +37,14 @@ if not sections:
 
 chosen = tuple(slug for slug in BY_SLUG if slug in sections)
 line = st.container(horizontal=True, vertical_alignment="bottom")
-second = compare_inputs.choose(checkpoint, line) if COMPARING in chosen else None
-if COMPARING in chosen and second is None:
+beside = others.choose(checkpoint, chosen, line)
+if beside is None:
     report_files.list_contents(chosen, None)
     st.stop()
-other = second.opened if second else None
 setting = ReportOptions(text=text, device=device, dtype=dtype)
 contents, side = parts.main_row()
 with side:
-    made = report_files.make(checkpoint, chosen, setting, other=other)
+    made = report_files.make(checkpoint, chosen, setting, beside=beside)
     if made is not None:
         report_files.offer(checkpoint, made)
     st.caption(
@@ -54,6 +53,6 @@ with side:
     )
 with contents:
     report_files.list_contents(chosen, made)
-options = options_of_report(setting, chosen, source(other) if other else None)
+options = options_of_report(setting, chosen, {name: source(each) for name, each in beside.items()})
 parts.elsewhere(checkpoint, ("report", *options))
 time_pass()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -26,13 +26,14 @@ from inspector.errors import InspectorError, RequestError, cannot_write
 from inspector.progress import Progress
 from inspector.report.bundle import PAGE, add_pictures, bundle_files, pack, unpack
 from inspector.report.content import Report, ReportOptions
-from inspector.report.making import COMPARING, DEFAULT, check_sections, make_report
+from inspector.report.making import DEFAULT, check_sections, make_report
 from inspector.report.markdown import without_pictures, write_markdown
 from inspector.report.page import write_page
 from inspector.report.pictures import draw_pictures
 from inspector.report.provenance import figures_of
 from inspector.report.screenshots import check_pages, take_pictures
-from inspector.report.sections import BY_SLUG
+from inspector.report.sections import BY_SLUG, SECTIONS
+from inspector.request import beside
 from inspector.store.origins.snapshots import Snapshot
 from inspector.store.reference import CheckpointRef, find_reference
 from inspector.text import bytes_text, plural
@@ -62,11 +63,16 @@ def report(
         str,
         typer.Option(
             "--sections",
-            help=f"Comma-separated list of: {', '.join(BY_SLUG)}; default: all but compare, which --other adds.",
+            help=f"Comma-separated list of: {', '.join(BY_SLUG)}; default: all but compare, which "
+            "--other adds, and merge, which --adapter and --merged add.",
         ),
     ] = "",
     text: Annotated[str, flagged(ReportOptions, "text")] = ReportOptions.text,
     other: Annotated[str, typer.Option("--other", help="A second checkpoint, for the compare section.")] = "",
+    adapter: Annotated[
+        str, typer.Option("--adapter", help="An adapter of the checkpoint, for the merge section.")
+    ] = "",
+    merged: Annotated[str, typer.Option("--merged", help="The model that the adapter is said to be merged into.")] = "",
     device: Annotated[str, flagged(ReportOptions, "device")] = ReportOptions.device,
     dtype: Annotated[str, flagged(ReportOptions, "dtype")] = ReportOptions.dtype,
     seed: Annotated[int, flagged(ReportOptions, "seed")] = ReportOptions.seed,
@@ -76,19 +82,21 @@ def report(
     with refusals(ReportOptions):
         typed = {"text": text, "device": device, "dtype": dtype, "seed": seed}
         setting = ReportOptions(**gathered(ReportOptions, typed))
-        chosen = _sections(sections, other)
+        others = beside({"other": other, "adapter": adapter, "merged": merged})
+        chosen = _sections(sections, others)
         sought = seek(checkpoints, listed)
         checkpoint = sought.single
         if checkpoint is None:
-            lines = _report_many(sought.entries, output, results, chosen, setting, other)
+            lines = _report_many(sought.entries, output, results, chosen, setting, others)
             show_many("report", lines, as_json=as_json, row=_row)
             leave(lines)
             return
         _check_output(output)
-        references = tuple(find_reference(each) for each in (checkpoint, other) if each)
         file = Output(output)
         try:
-            summary = _finished(done(_task(references, chosen, setting, file)), file)
+            summary = _finished(
+                done(_task(find_reference(checkpoint), _references(others), chosen, setting, file)), file
+            )
         finally:
             file.drop()
     if problem := summary["without_pictures"]:
@@ -96,26 +104,33 @@ def report(
     show(summary, as_json=as_json, screen=_wrote)
 
 
+def _references(others: Mapping[str, str]) -> dict[str, CheckpointRef]:
+    return {name: find_reference(each) for name, each in others.items()}
+
+
 def _task(
-    references: tuple[CheckpointRef, ...], chosen: tuple[str, ...], setting: ReportOptions, output: Output
+    reference: CheckpointRef,
+    others: Mapping[str, CheckpointRef],
+    chosen: tuple[str, ...],
+    setting: ReportOptions,
+    output: Output,
 ) -> Task:
     """What a child does: it makes the report, and writes it without the pictures."""
 
     def work(checkpoints: list[Checkpoint], tell: Progress) -> dict[str, Any]:
-        first, *others = checkpoints
+        first, *rest = checkpoints
+        named = dict(zip(others, rest, strict=True))
 
         def ask(verb: str, _: Callable[[str], None], /, **parameters: Any) -> Any:
-            second = {"other": others[0]} if "other" in parameters else {}
-            return first.ask(verb, **parameters | second).result
+            return first.ask(verb, **parameters | {name: named[name] for name in beside(parameters)}).result
 
-        made = make_report(
-            ask, first.opened, sections=chosen, setting=setting, other=others[0].opened if others else None, tell=tell
-        )
+        opened = {name: each.opened for name, each in named.items()}
+        made = make_report(ask, first.opened, sections=chosen, setting=setting, beside=opened, tell=tell)
         page = write_page(made)
         output.write(_written(made, page, output.path))
         return {"summary": _summary(made, output.path), "figures": list(figures_of(made)), "made": made.made}
 
-    return Task("report", references, work, reads_all=True, device=setting.device)
+    return Task("report", (reference, *others.values()), work, reads_all=True, device=setting.device)
 
 
 def _written(made: Report, page: str, path: Path) -> bytes:
@@ -176,7 +191,7 @@ def _report_many(
     results: Path | None,
     chosen: tuple[str, ...],
     setting: ReportOptions,
-    other: str,
+    others: Mapping[str, str],
 ) -> list[dict[str, Any]]:
     """Write one HTML file for each checkpoint into a folder."""
     if folder.suffix in ENDS or folder.is_file():
@@ -189,18 +204,18 @@ def _report_many(
             "folder that you can write to."
         ) from error
     files = file_names(sought, folder)
-    others = (find_reference(other),) if other else ()
+    references = _references(others)
     outputs: dict[Snapshot, Output] = {}
 
     def task(snapshot: Snapshot) -> Task:
         outputs[snapshot] = Output(files[snapshot])
-        return _task((snapshot.reference, *others), chosen, setting, outputs[snapshot])
+        return _task(snapshot.reference, references, chosen, setting, outputs[snapshot])
 
     question = {
         "verb": "report",
         "sections": list(chosen),
         "setting": asdict(setting),
-        "other": other,
+        "others": dict(others),
         "folder": str(folder.absolute()),
     }
     try:
@@ -228,10 +243,11 @@ def _row(result: dict[str, Any]) -> dict[str, Any]:
     return {name: result[name] for name in ("file", "nbytes", "figures", "tables")}
 
 
-def _sections(sections: str, other: str) -> tuple[str, ...]:
-    """Those that are named, and the one that compares where there is something to compare with."""
+def _sections(sections: str, others: Mapping[str, str]) -> tuple[str, ...]:
+    """Those that are named, and those that other checkpoints are given for."""
     named = sections or ",".join(DEFAULT)
-    return check_sections([*named.split(","), *([COMPARING] if other else [])])
+    added = [each.slug for each in SECTIONS if others.keys() & set(each.needs)]
+    return check_sections([*named.split(","), *added])
 
 
 def _check_output(output: Path) -> None:

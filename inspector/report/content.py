@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from inspector import placing
@@ -106,7 +106,8 @@ class Context:
     opened: Opened
     overview: About
     setting: ReportOptions  # its text is never empty
-    other: Opened | None = None  # the second checkpoint, where there is one
+    # Other checkpoints, by the option that names each.
+    beside: Mapping[str, Opened] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -127,7 +128,7 @@ class Section:
     ask: Callable[[Context], tuple[Request, ...]]
     query: Callable[[Context], dict[str, str]] = lambda _: {}  # the page's inputs, for the link
     note: Callable[[Context], str] = lambda _: ""  # what the reader must know besides
-    quick: bool = True  # part of a report for which nothing was chosen
+    needs: tuple[str, ...] = ()  # options that name the other checkpoints that it asks about
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from inspector.catalog import PAGES
@@ -17,9 +18,9 @@ from inspector.request import Request
 from inspector.results.checkpoint import Opened
 from inspector.view.view import view_of
 
-DEFAULT = tuple(section.slug for section in SECTIONS if section.quick)
-COMPARING = "compare"  # the section that needs a second checkpoint
-NO_SECOND = "The section compare needs a second checkpoint: name one (--other), or leave the section out."
+DEFAULT = tuple(section.slug for section in SECTIONS if not section.needs)
+NO_SECOND = "The section {slug} needs {what}: name {which} ({options}), or leave the section out."
+NEEDED = {"other": "a second checkpoint", "adapter": "an adapter", "merged": "a merged model"}
 
 Tell = Callable[[float, str], None]  # share done, what is being done; may raise to stop
 
@@ -28,7 +29,7 @@ class Ask(Protocol):
     """Answers a question about the checkpoint of a report, or raises an InspectorError."""
 
     def __call__(self, verb: str, tell: Callable[[str], None], /, **parameters: Any) -> Any:
-        """Answer a question; `other` is the fingerprint of the second checkpoint.
+        """Answer a question; other checkpoints are named by their fingerprints.
 
         Args:
             verb: Of the question.
@@ -58,7 +59,7 @@ def make_report(
     *,
     sections: Sequence[str] = DEFAULT,
     setting: ReportOptions | None = None,
-    other: Opened | None = None,
+    beside: Mapping[str, Opened] = MappingProxyType({}),
     tell: Tell = lambda share, text: None,
 ) -> Report:
     """Make a report of an opened checkpoint.
@@ -66,27 +67,22 @@ def make_report(
     Args:
         ask: Answers the questions.
         opened: The checkpoint.
-        other: A second one, for the section that compares.
+        beside: Other checkpoints, by option: "other" for the section that compares, "adapter" and "merged" for the
+            proof of a merge.
         tell: Called with the share done, 0..1, and what is being done.
 
     Returns:
         The report. A section that the checkpoint cannot have says so in one sentence.
 
     Raises:
-        RequestError: If there is no such section, or no second checkpoint for it.
+        RequestError: If there is no such section, or no other checkpoint that it needs.
         InspectorError: If a worker fails; what the checkpoint merely lacks is no failure.
     """
     chosen = check_sections(sections)
-    if COMPARING in chosen and other is None:
-        raise RequestError(NO_SECOND)
+    needed = _needed(chosen, beside)
     tell(0.0, "Reading the headers")
     overview: About = ask("overview", lambda text: tell(0.0, text), hash_files=True)
-    context = Context(
-        opened,
-        overview,
-        _with_text(setting or ReportOptions(), opened, overview),
-        other if COMPARING in chosen else None,
-    )
+    context = Context(opened, overview, _with_text(setting or ReportOptions(), opened, overview), needed)
     parts = []
     for place, slug in enumerate(chosen):
         title = PAGES[slug].title
@@ -102,6 +98,16 @@ def make_report(
         command=provenance.command_of_report(context, chosen),
         made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
     )
+
+
+def _needed(chosen: Sequence[str], beside: Mapping[str, Opened]) -> dict[str, Opened]:
+    """The other checkpoints that the sections ask about, by option."""
+    for slug in chosen:
+        if lacking := [name for name in BY_SLUG[slug].needs if name not in beside]:
+            what, options = " and ".join(NEEDED[name] for name in lacking), ", ".join(f"--{name}" for name in lacking)
+            which = "one" if len(lacking) == 1 else "both"
+            raise RequestError(NO_SECOND.format(slug=slug, what=what, which=which, options=options))
+    return {name: beside[name] for slug in chosen for name in BY_SLUG[slug].needs}
 
 
 def _with_text(setting: ReportOptions, opened: Opened, overview: About) -> ReportOptions:

@@ -8,7 +8,7 @@ from typing import Any
 
 from inspector.report import provenance
 from inspector.report.content import Context, Part, Report
-from inspector.request import Request, defaults
+from inspector.request import Request, beside, defaults
 from inspector.text import in_code
 
 COMPUTING = "These cells need the package `checkpoint-inspector`, and do nothing without it."
@@ -97,8 +97,7 @@ def _asked(request: Request, context: Context) -> str:
     """The arguments of `Checkpoint.ask` that ask the same; defaults are left out."""
     usual = defaults(type(request))
     given = {name: value for name, value in request.parameters().items() if value != usual.get(name, MISSING)}
-    if context.other and "other" in given:
-        given["other"] = provenance.source(context.other)
+    given |= {name: provenance.source(context.beside[name]) for name in beside(given)}
     return ", ".join([repr(request.verb), *(f"{name}={value!r}" for name, value in given.items())])
 
 

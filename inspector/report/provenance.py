@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 import inspector
 from inspector.program import command_line
 from inspector.report.content import About, Context, Part, Report, ReportOptions
-from inspector.request import Request
+from inspector.request import Request, beside
 from inspector.results.checkpoint import Opened
 from inspector.store.hashing import fingerprint_of
 from inspector.store.reference import origin_of
@@ -26,13 +26,11 @@ def describe(context: Context, ran: Iterable[str]) -> dict[str, str]:
     """All that must be the same for the same numbers; nothing of the machine that made it."""
     overview, setting = context.overview, context.setting
     files = "; ".join(f"{file.name} ({file.nbytes:,} bytes, SHA-256 {file.sha256})" for file in overview.files)
-    second = {}
-    if context.other:
-        second = {"Compared with": f"{context.other.name}, {context.other.fingerprint}"}
+    compared = "; ".join(f"{each.name}, {each.fingerprint}" for each in context.beside.values())
     return {
         "Checkpoint": context.name,
         "Fingerprint": content_fingerprint(overview),
-        **second,
+        **({"Compared with": compared} if compared else {}),
         "Files": f"{files}; {bytes_text(overview.nbytes_on_disk)} in all",
         "Stored as": ", ".join(overview.dtypes),
         "Text": setting.text,
@@ -123,24 +121,29 @@ def command(context: Context, request: Request) -> str:
 
 
 def typed(context: Context, request: Request) -> tuple[str, ...]:
-    """A verb and its options as the command line takes them: a second checkpoint by its name."""
-    if context.other and "other" in request.parameters():
-        request = replace(request, **{"other": source(context.other)})
-    return request.verb, *request.to_argv()
+    """A verb and its options as the command line takes them: other checkpoints by their names."""
+    named = {name: source(context.beside[name]) for name in beside(request.parameters())}
+    return request.verb, *replace(request, **named).to_argv()
+
+
+def query(context: Context, request: Request) -> dict[str, str]:
+    """A page's inputs that ask the same; without the other checkpoints that were opened by a path."""
+    named = {name: reference(context.beside[name]) or "" for name in beside(request.parameters())}
+    return replace(request, **named).to_query() if all(named.values()) else {}
 
 
 def command_of_report(context: Context, sections: Sequence[str]) -> str:
     """The command line that makes the same report."""
-    other = source(context.other) if context.other else None
-    return _line(context, "report", *options_of_report(context.setting, sections, other))
+    others = {name: source(each) for name, each in context.beside.items()}
+    return _line(context, "report", *options_of_report(context.setting, sections, others))
 
 
-def options_of_report(setting: ReportOptions, sections: Sequence[str], other: str | None) -> tuple[str, ...]:
+def options_of_report(setting: ReportOptions, sections: Sequence[str], others: Mapping[str, str]) -> tuple[str, ...]:
     """The options of the verb `report` that ask the same.
 
     Args:
         setting: What is asked for besides the sections.
-        other: How the command line names the second checkpoint; None: there is none.
+        others: By option, how the command line names the other checkpoints.
     """
     return (
         "-o",
@@ -148,7 +151,7 @@ def options_of_report(setting: ReportOptions, sections: Sequence[str], other: st
         "--sections",
         ",".join(sections),
         *setting.to_argv(),
-        *((f"--other={other}",) if other else ()),
+        *(f"--{name}={other}" for name, other in others.items()),
     )
 
 

@@ -16,5 +16,5 @@ def _section(room: str) -> Section | None:
 
 _FOUND = [section for page in reversed(PAGES.values()) if (section := _section(page.room))]
 # What a report has unless it is asked for more comes first.
-SECTIONS: tuple[Section, ...] = tuple(sorted(_FOUND, key=lambda section: not section.quick))
+SECTIONS: tuple[Section, ...] = tuple(sorted(_FOUND, key=lambda section: bool(section.needs)))
 BY_SLUG = {section.slug: section for section in SECTIONS}

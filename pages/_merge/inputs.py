@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from inspector.analyses.merge_proof.request import VerifyMergeRequest
 from inspector.results.checkpoint import Opened
@@ -31,23 +32,40 @@ class Chosen:
     merged: Opened
 
 
-def choose(base: Opened) -> Chosen:
-    """Ask for the adapter and for the merged model; without both the page ends here, and says what it is for."""
+def both(base: Opened, line: DeltaGenerator) -> tuple[Opened, ...] | None:
+    """Ask for the adapter and the merged model.
+
+    Args:
+        base: The open checkpoint.
+        line: Where the fields are drawn.
+
+    Returns:
+        Both; None before both are named; none where one is not open. The page says why.
+    """
     names = beside.references(base)
-    with st.container(key="controls", horizontal=True, vertical_alignment="bottom"):
+    with line:
         picked = [beside.pick(names, key, label) for key, label in (("adapter", "Adapter"), ("merged", "Merged model"))]
-        rows = options.ask(VerifyMergeRequest, "rows", segmented=True)
     if not all(picked):
         st.info(
             f"{literal(base.name)} is the base. Choose the adapter and the merged model: uploads are listed, and "
             "hub:NAME or path:FOLDER can be typed.",
             icon=":material/merge:",
         )
-        st.markdown(TEACHES)
-        st.stop()
+        return None
     found = [session.open_beside(names.get(name, name)) for name in picked if name]
-    adapter, merged = found
-    if adapter is None or merged is None:
+    return tuple(each for each in found if each) if all(found) else ()
+
+
+def choose(base: Opened) -> Chosen:
+    """Ask for the adapter and for the merged model; without both the page ends here, and says what it is for."""
+    line = st.container(key="controls", horizontal=True, vertical_alignment="bottom")
+    found = both(base, line)
+    with line:
+        rows = options.ask(VerifyMergeRequest, "rows", segmented=True)
+    if not found:
+        if found is None:
+            st.markdown(TEACHES)
         st.stop()
+    adapter, merged = found
     request = options.make(VerifyMergeRequest, adapter=adapter.fingerprint, merged=merged.fingerprint, rows=rows)
     return Chosen(request, adapter, merged)

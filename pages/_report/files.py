@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import streamlit as st
 
 from inspector.catalog import PAGES
@@ -15,12 +17,14 @@ from pages._ui import session
 UNDER_WAY = "report under way"  # (what was asked for, Making): the session's last one
 
 
-def make(checkpoint: Opened, sections: tuple[str, ...], setting: ReportOptions, *, other: Opened | None) -> Made | None:
+def make(
+    checkpoint: Opened, sections: tuple[str, ...], setting: ReportOptions, *, beside: Mapping[str, Opened]
+) -> Made | None:
     """Offer to make a report, wait for the one that was asked for, and give it."""
-    asked = (checkpoint.fingerprint, sections, setting, other and other.fingerprint)
+    asked = (checkpoint.fingerprint, sections, setting, tuple(each.fingerprint for each in beside.values()))
 
     def start() -> None:
-        making = Making(session.engine(), checkpoint, sections=sections, setting=setting, other=other)
+        making = Making(session.engine(), checkpoint, sections=sections, setting=setting, beside=beside)
         st.session_state[UNDER_WAY] = (asked, making)
         st.session_state.pop("stopped", None)
 

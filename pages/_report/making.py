@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import threading
+from collections.abc import Mapping
 from contextvars import copy_context
 from dataclasses import dataclass
 
@@ -41,10 +42,10 @@ class Making:
         *,
         sections: tuple[str, ...],
         setting: ReportOptions,
-        other: Opened | None = None,
+        beside: Mapping[str, Opened],
     ) -> None:
         self.id = secrets.token_urlsafe(8)
-        self._asked = (engine, opened, sections, setting, other)
+        self._asked = (engine, opened, sections, setting, beside)
         self._progress = Progress(0.0, "Starting")
         self._made: Made | None = None
         self._error: InspectorError | None = None
@@ -86,13 +87,13 @@ class Making:
             self._settled.set()
 
     def _make(self) -> Made:
-        engine, opened, sections, setting, other = self._asked
+        engine, opened, sections, setting, beside = self._asked
         report = make_report(
-            asks(engine, opened, other),
+            asks(engine, opened, *beside.values()),
             opened,
             sections=sections,
             setting=setting,
-            other=other,
+            beside=beside,
             tell=lambda share, text: self._tell(ASKING * share, text),
         )
         self._tell(ASKING, "Writing the page")

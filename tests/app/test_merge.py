@@ -26,5 +26,10 @@ def test_it_says_what_it_needs_and_then_proves_the_merge(open_app: Open, roots: 
     assert "query" in chart.proto.spec
     lines = [line for code in app.code for line in code.value.splitlines() if "verify-merge" in line]
     assert len(lines) == 1
+    assert not any("--rows" in each.value for each in app.markdown)  # a page has a control for it
+    report = open_app("report", checkpoint="demo-bert", agreed=tuple(made), sections=["Merge proof"], **named)
+    (line,) = [line for code in report.code for line in code.value.splitlines()]
+    assert " --sections merge " in line
+    assert line.endswith(" ".join(f"--{name}={each.removeprefix('path:')}" for name, each in named.items()))
     app = open_app("merge", checkpoint="demo-bert", agreed=tuple(made), **named | {"merged": "demo-bert"})
     assert "is not merged" in app.error[0].value

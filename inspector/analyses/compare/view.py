@@ -18,10 +18,8 @@ from inspector.analyses.compare.words import (
     describe_ties,
     no_layers,
 )
-from inspector.report import provenance
 from inspector.report.content import Context, Section
-from inspector.request import Request
-from inspector.results.checkpoint import Opened
+from inspector.report.provenance import query
 from inspector.view.blocks import Bars, Block, Bullets, Figure, Sentence, Table, share_bars
 from inspector.view.view import Headline, Picture, Tab, View, Why
 
@@ -115,20 +113,13 @@ def _tokens(result: Comparison) -> Iterator[Block]:
         yield Table("tokens", "Tokens whose embedding moved furthest", result.tokens_moved)
 
 
-def _ask(context: Context) -> tuple[Request, ...]:
-    """The comparison with the second checkpoint, which `make_report` has made sure of."""
-    return (CompareRequest(other=_other(context).fingerprint),)
+def _asked(context: Context) -> CompareRequest:
+    return CompareRequest(other=context.beside["other"].fingerprint)
 
 
-def _other(context: Context) -> Opened:
-    if context.other is None:
-        raise AssertionError("This section needs a second checkpoint.")
-    return context.other
-
-
-def _query(context: Context) -> dict[str, str]:
-    named = provenance.reference(_other(context))
-    return CompareRequest(other=named).to_query() if named else {}
-
-
-SECTION = Section("compare", ask=_ask, query=_query, quick=False)
+SECTION = Section(
+    "compare",
+    ask=lambda context: (_asked(context),),
+    query=lambda context: query(context, _asked(context)),
+    needs=("other",),
+)

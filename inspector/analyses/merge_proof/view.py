@@ -8,6 +8,8 @@ from inspector.analyses.merge_proof import words
 from inspector.analyses.merge_proof.figures import SIGNS, grid, verdict_map, worst, worst_first
 from inspector.analyses.merge_proof.request import VerifyMergeRequest
 from inspector.analyses.merge_proof.result import MergeProof
+from inspector.report.content import Context, Section
+from inspector.report.provenance import query
 from inspector.view.blocks import Block, Bullets, Facts, Figure, Grid, Table
 from inspector.view.view import Headline, Picture, Tab, View, Why
 
@@ -51,3 +53,15 @@ def _text(proof: MergeProof) -> Grid | None:
 
 def _tensors(proof: MergeProof) -> Iterator[Block]:
     yield Table("tensors", "Every tensor", worst_first(proof.tensors))
+
+
+def _asked(context: Context) -> VerifyMergeRequest:
+    return VerifyMergeRequest(**{name: context.beside[name].fingerprint for name in ("adapter", "merged")})
+
+
+SECTION = Section(
+    "merge",
+    ask=lambda context: (_asked(context),),
+    query=lambda context: query(context, _asked(context)),
+    needs=("adapter", "merged"),
+)

@@ -132,9 +132,7 @@ def facts(proof: MergeProof) -> dict[str, str]:
         "Adapter": proof.adapter_name,
         "Merged": proof.merged_name,
         "Tensors": f"{targeted:,} that the adapter changes, {len(proof.tensors) - targeted:,} others",
-        "Rows of each matrix": "all"
-        if proof.rows == "all"
-        else f"{proof.rows} from all over it (--rows all reads all)",
+        "Rows of each matrix": "all" if proof.rows == "all" else f"{proof.rows} from all over it",
     }
     if proof.procedure:
         found["Procedure"] = f"{proof.procedure}: {PROCEDURE[proof.procedure]}"
