@@ -16,7 +16,7 @@ from inspector.settings import settings
 from inspector.store.reference import origin_of
 from inspector.text import literal
 from pages._ui import navigation, running, session, sign_in
-from pages._ui.client import figure_files, keys
+from pages._ui.client import dropping, figure_files, keys
 from pages._ui.opening import agreeing, arrivals, folders, managing, under_way, uploading
 
 HERE = Path(__file__).parent
@@ -38,6 +38,7 @@ def draw(page: Any) -> None:
             _offer_ways()
         navigation.draw(page)
         keys.draw(navigation.titles())
+        dropping.draw()
         sign_in.draw()
         figure_files.bring()
     arrivals.recall()

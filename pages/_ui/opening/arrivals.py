@@ -103,13 +103,19 @@ class Arrival:
         self._upload, self._files = upload, ()
 
 
-def take(place: Place, files: Sequence[UploadedFile], *, kind: str) -> None:
-    """Move files out of the browser's input into the queue of a place."""
+def take(place: Place, files: Sequence[UploadedFile], *, kind: str, strays: Sequence[UploadedFile] = ()) -> None:
+    """Move files out of the browser's input into the queue of a place.
+
+    Args:
+        strays: Those among them that are not opened; the page names them.
+    """
     forget_refusal(place)
+    st.session_state[_ignored(place)] = tuple(file.name for file in strays)
     if place == "sidebar":
         st.session_state.pop("wanted", None)  # what is uploaded later is shown instead
     context = get_script_run_ctx()
-    _queue(place).append(Arrival([(file.name, _content(file, context)) for file in files], kind))
+    opened = [(file.name, _content(file, context)) for file in files if file not in strays]
+    _queue(place).append(Arrival(opened, kind))
     if context is None:
         return
     PENDING.end(context.session_id, [file.file_id for file in files])
@@ -181,6 +187,15 @@ def refusal(place: Place) -> str | None:
 def forget_refusal(place: Place) -> None:
     """Stop saying why an upload was not opened: the next one has come."""
     st.session_state.pop(_refusal(place), None)
+
+
+def ignored(place: Place) -> tuple[str, ...]:
+    """Names of what came with the last upload at a place and was not opened."""
+    return st.session_state.get(_ignored(place), ())
+
+
+def _ignored(place: Place) -> str:
+    return f"ignored {place}"
 
 
 def _refusal(place: Place) -> str:

@@ -14,7 +14,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from inspector.serving.place import serves_others
 from inspector.settings import MB, settings
-from inspector.store.names import is_archive
+from inspector.store.names import file_format, is_archive
 from inspector.text import literal, plural
 from pages._ui import sign_in
 from pages._ui.opening import arrivals, under_way
@@ -54,6 +54,8 @@ def draw(place: Place, way: Way) -> None:
             args=(place, way, key),
         )
         st.caption("If any files are missing, add them first.")
+    if names := arrivals.ignored(place):
+        st.caption(f"Ignored: {', '.join(literal(name) for name in names)}.")
 
 
 def explain() -> None:
@@ -74,7 +76,7 @@ def _take_complete(place: Place, way: Way, key: str) -> None:
     if not files:
         return
     arrivals.forget_refusal(place)
-    names = [file.name for file in files]
+    names = [file.name for file in files if file not in _strays(files)]
     if way != "Files" or under_way.is_shown(names) or (len(names) == 1 and is_archive(names[0])):
         _take(place, way, key)
 
@@ -82,8 +84,15 @@ def _take_complete(place: Place, way: Way, key: str) -> None:
 def _take(place: Place, way: Way, key: str) -> None:
     files = _given(key)
     if files:
-        arrivals.take(place, files, kind="snapshots" if way == "Archive" else "incoming")
+        arrivals.take(place, files, kind="snapshots" if way == "Archive" else "incoming", strays=_strays(files))
         st.session_state[_turn(place)] += 1  # an empty input in this very run
+
+
+def _strays(files: Sequence[UploadedFile]) -> list[UploadedFile]:
+    """What came along with one archive and is no file of a checkpoint."""
+    beside = [file for file in files if not is_archive(file.name)]
+    alone = len(files) - len(beside) == 1 and all(file_format(file.name) is None for file in beside)
+    return beside if alone else []
 
 
 def _given(key: str) -> list[UploadedFile]:
