@@ -39,6 +39,7 @@ VOCABULARIES = {
     "tokenizer.model": "sentencepiece",
     "sentencepiece.model": "sentencepiece",
     "sentencepiece.bpe.model": "sentencepiece",
+    "tiktoken.model": "text",
 }
 INDEXES = {"model.safetensors.index.json": "json", "pytorch_model.bin.index.json": "json"}
 WEIGHT_SUFFIXES = {

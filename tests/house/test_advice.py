@@ -53,6 +53,7 @@ WRITTEN = "tests/store/test_gguf.py::test_a_file_is_read_as_gguf_reads_it"
 CUT_OFF = "tests/store/test_store_pytorch.py::test_truncated_files"
 SOUND = "tests/analyses/checks/test_checks.py::test_a_healthy_checkpoint_raises_no_alarm"
 READERS = "inspector/store/readers"
+BARE = "tests/models/test_bare_tokenizers.py"
 TABLE = (
     Proven(
         "inspector/analyses/checks/words_structure.py", "Put the config.json", "the folder has no config.json at all",
@@ -72,6 +73,16 @@ TABLE = (
     ),
     Proven(f"{READERS}/gguf.py", "et the file again", "the file's bytes contradict its own header", LYING, WRITTEN),
     Proven(f"{READERS}/gguf.py", "convert ", "the file's first bytes give its version and byte order", LYING, WRITTEN),
+    Proven(
+        f"{READERS}/sentencepiece.py", "et the file again", "the bytes are no message, or no vocabulary",
+        f"{BARE}::test_a_file_that_is_no_vocabulary_is_one_sentence",
+        f"{BARE}::test_a_bare_sentencepiece_model_gives_the_ids_of_its_library",
+    ),
+    Proven(
+        f"{READERS}/tiktoken.py", "get the file again", "a line is no token and rank, or the ranks are no vocabulary",
+        f"{BARE}::test_a_file_that_is_no_vocabulary_is_one_sentence",
+        f"{BARE}::test_a_tiktoken_file_gives_the_ids_of_its_library",
+    ),
     Proven(f"{READERS}/pytorch.py", "et the file again", "the archive contradicts its own directory", CUT_OFF, READS),
     Proven(f"{READERS}/pytorch.py", "Get it again", "storages end past the end of the file", CUT_OFF, READS),
     Proven(

@@ -22,6 +22,8 @@ def plain_parameters() -> set[str]:
         tokenizer_class = getattr(transformers, name, None) if "Tokenizer" in name else None
         if not (isinstance(tokenizer_class, type) and PreTrainedTokenizerBase in type.mro(tokenizer_class)):
             continue
+        if "sentencepiece" in getattr(tokenizer_class, "__backends", ()):  # runs that library, and is not read here
+            continue
         for parameter in inspect.signature(tokenizer_class).parameters.values():
             found |= {parameter.name} if isinstance(parameter.default, bool | int | str | list | None) else set()
     return {name for name in found if not name.endswith(("_token", "_file", "_kwargs", "_option", "_charsmap"))}

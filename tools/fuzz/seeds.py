@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import io
 import json
@@ -33,6 +34,7 @@ def seeds() -> dict[str, dict[str, bytes]]:
         "tokenizer_config": _tokenizer_configs(),
         "modules": _modules(),
         "tokenizer": _tokenizers(),
+        "bare_tokenizer": _bare_tokenizers(),
         "message": _messages(),
         "manifest": {"plain": _json(MANIFEST), "bare": _json({**MANIFEST, "tensors": [], "config": None})},
     }
@@ -327,6 +329,27 @@ def _modules() -> dict[str, bytes]:
         "list": _json(types),
         "settings": _json(types) + b"\0\0" + _json(settings),
         "wrong": _json([{"type": 7}]) + b"\0\0" + _json({"max_seq_length": -1, "transformer_task": "../x"}),
+    }
+
+
+def _bare_tokenizers() -> dict[str, bytes]:
+    def field(number: int, data: bytes) -> bytes:
+        return bytes([number << 3 | 2, len(data)]) + data
+
+    def piece(text: str, score: float = 0.0, kind: int = 1) -> bytes:
+        return field(1, field(1, text.encode()) + b"\x15" + struct.pack("<f", score) + bytes([0x18, kind]))
+
+    texts = ("▁", "a", "t", "s", "▁s", "at", "sat", "▁sat", "3")
+    pieces = piece("<unk>", kind=2) + piece("<s>", kind=3) + b"".join(piece(t, -n) for n, t in enumerate(texts))
+    fallback = b"".join(piece(f"<0x{byte:02X}>", kind=6) for byte in range(256))
+    ranks = b"".join(base64.b64encode(bytes([byte])) + b" %d\n" % byte for byte in range(256)) + b"c2E= 256\n"
+    return {
+        "unigram": pieces + field(2, b"\x18\x01") + field(3, b"\x18\x01"),
+        "bpe": pieces + fallback + piece("[MASK]", kind=4) + field(2, b"\x18\x02\x98\x02\x01"),
+        "charsmap": pieces + field(3, field(2, struct.pack("<I", 4) + b"\x00\x01\x00\x00a\0")),
+        "words": pieces + field(2, b"\x18\x03"),
+        "cut": pieces[:-1],
+        "tiktoken": ranks,
     }
 
 

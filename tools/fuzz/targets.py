@@ -131,6 +131,19 @@ def tokenizer(data: bytes, folder: Path) -> None:
     tokens.find("mat")
 
 
+def bare_tokenizer(data: bytes, folder: Path) -> None:
+    """A bare vocabulary of SentencePiece or tiktoken, read and used."""
+    from inspector.models.vocabulary.bare import bare_roles, read_bare
+    from inspector.models.vocabulary.distrust import encode_carefully, translated
+
+    path = _file(folder, "tokenizer.model", data)
+    with translated("tokenizer.model cannot be read."):
+        read, roles = read_bare(path), bare_roles(path)
+    encoded = encode_carefully(read, TEXT)
+    assert len(encoded.ids) <= 4 * len(TEXT.encode()) + 2, "more tokens than bytes"
+    assert all(isinstance(token, str) for token in roles.values())
+
+
 def message(data: bytes, folder: Path) -> None:
     """What a worker may send, the first byte saying what the server waits for."""
     from inspector.serving.encoding import DecodeError, decode, encode
@@ -193,8 +206,8 @@ MANIFEST_FINGERPRINT = fingerprint_of({"config.json": "a" * 64, "model.safetenso
 TARGETS: dict[str, Callable[[bytes, Path], None]] = {
     function.__name__: function
     for function in (
-        *(safetensors, gguf, pytorch, pickle, archive, config, index, tokenizer_config, modules, tokenizer, message),
-        manifest,
+        *(safetensors, gguf, pytorch, pickle, archive, config, index, tokenizer_config, modules, tokenizer),
+        *(bare_tokenizer, message, manifest),
     )
 }
 
@@ -205,6 +218,10 @@ def prepare(target: str) -> None:
     if target == "tokenizer":
         with tempfile.TemporaryDirectory() as folder:  # the class of merges is found once a file names it
             tokenizer(b'\2{"a": 0}\0\0#version: 0.2\n', Path(folder))
+    if target == "bare_tokenizer":
+        import_module("transformers.convert_slow_tokenizer")
+        import_module("inspector.models.vocabulary.bare")
+        import_module("inspector.models.vocabulary.distrust")
     if target == "message":
         import_module("pandas")
         for name in " ".join(EXPECTED).split():

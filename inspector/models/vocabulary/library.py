@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import shutil
 from collections.abc import Collection, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,6 +18,7 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
+from inspector.models.vocabulary.bare import BARE, read_by_hand
 from inspector.models.vocabulary.distrust import encode_carefully
 from inspector.models.vocabulary.torchless import torch_when_asked
 from inspector.store.manifests.manifest import Manifest
@@ -51,26 +53,27 @@ def read_as_library(manifest: Manifest, vocabulary: Collection[str]) -> ReadToke
     Returns:
         What it reads; None where it reads nothing, or only with a class that is written in Python.
     """
-    with torch_when_asked(), TemporaryDirectory() as folder:
+    readers = read_by_hand() if {*vocabulary} & {*BARE} else nullcontext(())
+    with torch_when_asked(), readers as bare, TemporaryDirectory() as folder:
         for name in {*CONFIGS, *vocabulary}:
             if (manifest.folder / name).exists():
                 shutil.copyfile(manifest.folder / name, Path(folder) / name)
         try:
-            return _read(folder, _config(manifest), vocabulary)
+            return _read(folder, _config(manifest), vocabulary, bare)
         except MemoryError:
             raise
         except Exception:  # of many kinds: it knows no class, or its class wants other files or settings
             return None
 
 
-def _read(folder: str, config: Any, vocabulary: Collection[str]) -> ReadTokenizer | None:
+def _read(folder: str, config: Any, vocabulary: Collection[str], bare: Collection[str]) -> ReadTokenizer | None:
     import transformers
 
     transformers.logging.set_verbosity(logging.CRITICAL)
     read = transformers.AutoTokenizer.from_pretrained(
         folder, config=config, local_files_only=True, trust_remote_code=False
     )
-    if not getattr(read, "is_fast", False) or not _reads(read, vocabulary):
+    if not getattr(read, "is_fast", False) or not _reads(read, {*vocabulary} - {*bare}):
         return None
     if switch := getattr(read, "_switch_to_input_mode", None):
         switch()  # some translate, and mark the language of what is read otherwise than that of what is written

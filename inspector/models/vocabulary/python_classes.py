@@ -27,6 +27,14 @@ def python_class(manifest: Manifest, settings: Mapping[str, Any]) -> str | None:
     return name if isinstance(found, type) and issubclass(found, PythonBackend) else None
 
 
+def is_rust_class(name: str) -> bool:
+    """Whether transformers has a class of that name that is no Python, but a tokenizer of the tokenizers library."""
+    import transformers
+
+    found = getattr(transformers, name, None)
+    return isinstance(found, type) and issubclass(found, transformers.PreTrainedTokenizerFast)
+
+
 def is_supported(name: str | None) -> bool:
     """Whether a class in Python is read here, or there is none to read."""
     return name is None or name in READERS

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from tokenizers import AddedToken, Tokenizer
 from tokenizers.implementations.bert_wordpiece import BertWordPieceTokenizer
 
 from inspector.errors import NotInCheckpointError, NoTokenizerError
+from inspector.models.vocabulary.bare import BARE, GENERIC, add_ends, bare_roles, read_bare
 from inspector.models.vocabulary.distrust import translated
 from inspector.models.vocabulary.library import SPECIAL_ROLES, WHOLE, ReadTokenizer, find_class_name, read_as_library
-from inspector.models.vocabulary.python_classes import NOT_SUPPORTED, is_supported, python_class, read_as_class
+from inspector.models.vocabulary.python_classes import (
+    NOT_SUPPORTED,
+    is_rust_class,
+    is_supported,
+    python_class,
+    read_as_class,
+)
 from inspector.store.manifests.manifest import Manifest
 from inspector.store.names import CONFIGS, TEMPLATE, VOCABULARIES
 from inspector.store.staging import UNREAD_TOKENIZER
@@ -21,6 +29,10 @@ from inspector.store.staging import UNREAD_TOKENIZER
 UNREADABLE = (
     "The tokenizer files ({files}) cannot be read: if AutoTokenizer.from_pretrained() cannot read them either, compare "
     "them with their source."
+)
+UNREAD_BY_CLASS = (
+    "transformers' {class_name} does not read {file}: add the tokenizer.json that "
+    "AutoTokenizer.from_pretrained(...).save_pretrained() writes."
 )
 # Tokens that stand for a role where neither a class nor a file says which one does.
 USUAL = {
@@ -35,7 +47,11 @@ USUAL = {
 def has_tokenizer(manifest: Manifest) -> bool:
     """Whether the checkpoint brings tokenizer files of its own."""
     names = {path.name for path in manifest.folder.iterdir()}
-    return any(set(needed) <= names for needed, _ in _READERS) and is_supported(_python_class(manifest))
+    if not is_supported(_python_class(manifest)):
+        return False
+    return any(set(needed) <= names for needed, _ in _READERS) or (
+        _bare_file(names) is not None and _is_read_bare(_bare_class(manifest))
+    )
 
 
 def read_tokenizer(manifest: Manifest) -> ReadTokenizer:
@@ -55,12 +71,9 @@ def read_tokenizer(manifest: Manifest) -> ReadTokenizer:
                 return found or _of_files(read(manifest), manifest, needed)
     if manifest.is_gguf:
         raise NoTokenizerError(UNREAD_TOKENIZER)
-    found = sorted(name for name in names if name.endswith(".model"))
-    if found:
-        raise NotInCheckpointError(
-            f"{found[0]} is a bare SentencePiece model: add the tokenizer.json that "
-            "AutoTokenizer.from_pretrained(...).save_pretrained() writes."
-        )
+    if found := _bare_file(names):
+        with translated(UNREADABLE.format(files=found)):
+            return _read_bare(manifest, found)
     raise NoTokenizerError(
         "There is no tokenizer in this checkpoint: only ids can be shown. Add tokenizer.json (or "
         "vocab.txt) to type text."
@@ -74,6 +87,44 @@ def _of_files(tokenizer: Tokenizer, manifest: Manifest, needed: Collection[str])
     roles = {role: _find_role(tokenizer, settings, role) for role in SPECIAL_ROLES}
     unread = find_class_name(manifest, settings) if WHOLE in needed else None
     return ReadTokenizer(tokenizer, roles, unread_class=unread, **sides)
+
+
+def _bare_file(names: Collection[str]) -> str | None:
+    return next((name for name in BARE if name in names), None)
+
+
+def _bare_class(manifest: Manifest) -> str | None:
+    """The class that reads a bare file; None: it is read as its own library does."""
+    found = find_class_name(manifest, read_settings(manifest))
+    return None if found in GENERIC else found
+
+
+def _is_read_bare(class_name: str | None) -> bool:
+    return class_name is None or is_rust_class(class_name)
+
+
+def _read_bare(manifest: Manifest, name: str) -> ReadTokenizer:
+    """Read a bare file as the class that the checkpoint names, which may change its ids, or by itself.
+
+    Raises:
+        CheckpointError: If it is damaged.
+        NotInCheckpointError: If the class does not read it.
+    """
+    class_name = _bare_class(manifest)
+    if not _is_read_bare(class_name):
+        raise NotInCheckpointError(NOT_SUPPORTED.format(name=class_name))
+    found = read_as_library(manifest, (name,)) if class_name else None
+    if found and found.class_name not in GENERIC:
+        return found
+    tokenizer = read_bare(manifest.folder / name)
+    if class_name and not found:
+        raise NotInCheckpointError(UNREAD_BY_CLASS.format(class_name=class_name, file=name))
+    read = _of_files(tokenizer, manifest, (name,))
+    named = {role: text for role, text in read.roles.items() if text}
+    roles = {**read.roles, **bare_roles(manifest.folder / name), **named}
+    settings = read_settings(manifest)
+    add_ends(tokenizer, **{role: roles[role] for role in ("bos", "eos") if settings.get(f"add_{role}_token") is True})
+    return replace(read, roles=roles)
 
 
 def _find_role(tokenizer: Tokenizer, settings: Mapping[str, Any], role: str) -> str | None:
