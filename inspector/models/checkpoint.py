@@ -25,7 +25,7 @@ from inspector.results.checkpoint import HEADS, LANGUAGE_HEADS
 from inspector.settings import Settings
 from inspector.store.manifests.columns import NARROW, TensorInfo, Tensors, with_zeros
 from inspector.store.manifests.documents import collector_paused
-from inspector.store.manifests.findings import GAPS
+from inspector.store.manifests.findings import GAPS, NO_MODEL
 from inspector.store.manifests.manifest import Manifest
 from inspector.store.readers.levels import ConfigSetting, read_setting, stated
 
@@ -43,10 +43,7 @@ if TYPE_CHECKING:  # torch and transformers are imported when a model is first n
 
 BLOCK = 1 << 20  # numbers compared at once
 MANY_NAMES = 5_000  # in a file: to load what a loader would make of them takes less time
-NO_GGUF_MODEL = (
-    "{name} is a GGUF file, from which no model is built here: its Overview, embeddings and numbers can be looked "
-    "at. Open the checkpoint that it was made from."
-)
+NO_GGUF_MODEL = "{said} Its Overview, embeddings and numbers can be looked at."
 # Embeddings of other things than tokens.
 NO_VOCABULARY = r"pos|wpe|token_type|relative|lang_|langs|segment|patch|visi|visual"
 
@@ -96,13 +93,18 @@ class Checkpoint:
         """
         self.refuse_adapter()
         if self.manifest.is_gguf and self.manifest.config is None:
-            raise NotInCheckpointError(NO_GGUF_MODEL.format(name=self.name))
+            raise NotInCheckpointError(self.no_gguf_model)
         if self.manifest.config is None:
             raise NotInCheckpointError(
                 f"{self.name} has no config.json, so no model can be built: add the file, and "
                 "open the checkpoint again."
             )
         return self.manifest.config
+
+    @property
+    def no_gguf_model(self) -> str:
+        """Why no model is built from a GGUF file."""
+        return NO_GGUF_MODEL.format(said=" ".join(each.detail for each in self.manifest.found(NO_MODEL)))
 
     def setting(self, *keys: str) -> ConfigSetting:
         """A setting of the model that reads the text, as its class reads it; of an unknown class, as config.json says.
@@ -161,6 +163,11 @@ class Checkpoint:
         """The weights that are stored as codes, name of the weight -> how."""
         return self._layout.quantized
 
+    @property
+    def changed(self) -> Mapping[str, Quantized]:
+        """What is not read as it is stored: codes, and numbers of a GGUF file that the model has in another order."""
+        return self._layout.changed
+
     @cached_property
     def unread(self) -> Unread:
         """Stored tensors of codes that cannot be read as numbers: by their names, or by their places in a class."""
@@ -215,7 +222,7 @@ class Checkpoint:
         with libraries():
             from inspector.models.tensors import StoredReader, ZerosReader
         reader: Reader = StoredReader(self.manifest)
-        if self.quantized:
+        if self.changed:
             from inspector.models.quantized.codes import CodedReader
 
             reader = CodedReader(reader, self._layout)
@@ -397,7 +404,7 @@ class Checkpoint:
         from inspector.store.copies import is_packed, read_pieces
 
         stored = self.manifest.by_name.get(name)
-        if stored is None or self.reader.stored(name) != (stored,) or not is_packed(stored):
+        if stored is None or name in self.changed or self.reader.stored(name) != (stored,) or not is_packed(stored):
             yield from self.read([name])[name].reshape(-1).split(count)
             return
         for piece in read_pieces(self.manifest, stored, count=count):

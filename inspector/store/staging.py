@@ -17,7 +17,7 @@ from inspector.store.adapters import CONFIG as ADAPTER_CONFIG
 from inspector.store.adapters import describe_adapter, read_adapter_config
 from inspector.store.configs import BLOCKS, rebuild_config
 from inspector.store.files import put_folder, workspace
-from inspector.store.foreign.translation import Translation, translate
+from inspector.store.foreign.translation import translate, translate_gguf
 from inspector.store.generation import stage_generation
 from inspector.store.hashing import Identity, fingerprint_of, identify
 from inspector.store.manifests.columns import Tensors
@@ -29,7 +29,7 @@ from inspector.store.manifests.reader import FOLDER, WEIGHTS
 from inspector.store.modules import stage_modules
 from inspector.store.names import CONFIGS, INDEXES, MODULES, clean_name, file_format, weight_format
 from inspector.store.origins.sources import Source
-from inspector.store.readers.ggml import READ
+from inspector.store.readers.ggml import READ, as_stored
 from inspector.store.readers.index import Weights, choose_weights
 from inspector.store.readers.ranges import stamp_of
 from inspector.store.readers.sets import put_together, read_header, refuse_sizes
@@ -227,24 +227,29 @@ def _read(source: Source, progress: Progress) -> _Contents:
         warnings += header.warnings
         settings = settings or header.settings
     found = put_together(weights, parts, source.files)
-    if blocks:
-        quantization = {BLOCKS: blocks}
-        warnings += _unread_blocks(blocks)
+    warnings += _unread_blocks(blocks)
     tells = ADAPTER_CONFIG in source.files and not weights.alone
     adapts = read_adapter_config(source.files[ADAPTER_CONFIG]) if tells else None
     if adapter := describe_adapter(weights.names, found.tensors.names, adapts):
         configs = {} if adapts is None else {ADAPTER_CONFIG: adapts}
         return _Contents(weights, found.tensors, aliases, None, {}, (adapter,), adapter, configs, found.findings)
     warnings += (each.detail for each in found.findings if each.problem != TOTAL)  # which no loader reads
-    translation = Translation(found.tensors, config) if weights.alone else translate(found.tensors, config, settings)
-    found, config = replace(found, tensors=translation.tensors), translation.config
-    own = {theirs: mine for mine, theirs in translation.translated.names.items()}
+    if weights.alone:
+        translation = translate_gguf(found.tensors, settings, blocks, source.files)
+    else:
+        translation = translate(found.tensors, config, settings)
+    found = replace(found, tensors=translation.tensors, findings=found.findings + translation.findings)
+    config, own = translation.config, {theirs: mine for mine, theirs in translation.translated.names.items()}
+    if blocks:
+        quantization = {BLOCKS: {own.get(name, name): block for name, block in blocks.items()}}
     aliases = {own.get(name, name): own.get(first, first) for name, first in aliases.items()}
     warnings += translation.said
     if config is not None:
         warnings = [each for each in warnings if each != NO_CONFIG]
-        refuse_sizes(config, weights, found, source.files)
-        warnings += size_warnings(config, found.tensors)
+        held = as_stored(found.tensors, quantization.get(BLOCKS, {}))
+        if not weights.alone:  # of which a model that does not fit was not made
+            refuse_sizes(config, weights, found, source.files)
+        warnings += size_warnings(config, held)
     configs = {} if config is None else {"config.json": config}
     return _Contents(
         weights,

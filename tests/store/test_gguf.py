@@ -70,12 +70,12 @@ def test_a_file_is_read_as_gguf_reads_it(tmp_path):
         ("whole", "int32", (7,)),
     ]
     assert header.blocks == {"token_embd.weight": "Q8_0", "blk.0.ffn_down.weight": "Q6_K"}
-    assert header.metadata.keys() == {key for key in theirs.fields if not key.startswith("GGUF.")}
-    for key, value in header.metadata.items():
+    assert header.settings.keys() == {key for key in theirs.fields if not key.startswith("GGUF.")}
+    for key, value in header.settings.items():
         found = read_array(path, path.name, value) if isinstance(value, Array) else value
         assert found == (tuple if isinstance(found, tuple) else lambda each: each)(theirs.fields[key].contents())
-    assert isinstance(header.metadata["a.many"], Array)
-    assert header.metadata["a.few"] == (1, 2, 3)
+    assert isinstance(header.settings["a.many"], Array)
+    assert header.settings["a.few"] == (1, 2, 3)
 
 
 def test_version_2_is_read_and_another_alignment_is_kept_to(tmp_path):
@@ -220,7 +220,7 @@ def test_a_large_header_is_walked_through_without_being_kept(tmp_path):
     header = read_gguf(path, path.name)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert header.metadata["tokenizer.ggml.tokens"].count == 10**6
+    assert header.settings["tokenizer.ggml.tokens"].count == 10**6
     assert peak < 8e6
 
 

@@ -47,7 +47,7 @@ def gguf(data: bytes, folder: Path) -> None:
     header = read_gguf(path, path.name)
     for tensor in header.tensors:
         assert tensor.begin + tensor.nbytes <= len(data), "a tensor past the end of its file"
-    for value in header.metadata.values():
+    for value in header.settings.values():
         if isinstance(value, Array):
             assert len(read_array(path, path.name, value)) == value.count
 

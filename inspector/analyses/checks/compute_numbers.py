@@ -39,7 +39,8 @@ def check_by_numbers(
     manifest, quantized = checkpoint.manifest, checkpoint.quantized
     scales = [manifest.by_name[name] for name in stored_scales(quantized)]
     census = take_census(manifest, progress, sample=values == "sample", scales=scales)
-    siblings = find_siblings(census, stored_as_codes(checkpoint))
+    raised = {name for name, each in checkpoint.changed.items() if each.options.get("more")}
+    siblings = find_siblings(census, stored_as_codes(checkpoint) | raised)
     progress(None, "Checking the vocabulary")
     read = read_numbers(census, checkpoint)
     checks = (

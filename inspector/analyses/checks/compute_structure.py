@@ -16,7 +16,7 @@ from inspector.analyses.checks.result import Check, Evidence, Severity
 from inspector.analyses.checks.words import CHECK_A_COPY, CHECK_THE_ORIGINAL, INSTALL_IT
 from inspector.analyses.sharing.result import SharedGroup, Sharing
 from inspector.errors import InspectorError
-from inspector.models.checkpoint import NO_GGUF_MODEL, Checkpoint
+from inspector.models.checkpoint import Checkpoint
 from inspector.models.incomplete import Fault
 from inspector.models.names import SPARE_MODULES
 from inspector.models.pipeline import Pipeline
@@ -71,7 +71,7 @@ def check_shapes(checkpoint: Checkpoint, built: Built | Unbuilt) -> Check:
         alone = [Evidence("adapter", "not a whole model", "minor", len(tensors), adapter)]
         return conclude(SHAPES, alone, adapter, words.CHECK_THE_MODEL)
     if config is None and checkpoint.manifest.is_gguf:
-        return not_checked(SHAPES, NO_GGUF_MODEL.format(name=checkpoint.name), CHECK_THE_ORIGINAL)
+        return not_checked(SHAPES, checkpoint.no_gguf_model, CHECK_THE_ORIGINAL)
     if config is None:
         evidence = [Evidence("config.json", "missing", "minor", None, f"{words.NO_CONFIG}.")]
         return conclude(SHAPES, evidence, words.no_config(), words.OWN_CONFIG)

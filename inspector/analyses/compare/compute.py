@@ -170,7 +170,7 @@ def _stored(checkpoint: Checkpoint) -> dict[str, Stored]:
     unread = checkpoint.unread.codes
     return {
         tensor.name: Stored(
-            checkpoint.manifest, tensor, checkpoint.quantized.get(tensor.name), unread=tensor.name in unread
+            checkpoint.manifest, tensor, checkpoint.changed.get(tensor.name), unread=tensor.name in unread
         )
         for tensor in checkpoint.tensors
     }

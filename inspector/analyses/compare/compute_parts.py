@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from inspector.analyses.compare.result import FLOATS
-from inspector.models.quantized.layout import Quantized
+from inspector.models.quantized.layout import PLAIN, Quantized
 from inspector.store.manifests.columns import TensorInfo
 from inspector.store.manifests.manifest import Manifest
 
@@ -18,8 +18,13 @@ class Stored:
 
     manifest: Manifest
     info: TensorInfo
-    quantized: Quantized | None = None  # how, where it is stored as codes
+    changed: Quantized | None = None  # how it is read, where that is not as it is stored: codes, or another order
     unread: bool = False  # codes that cannot be read as numbers
+
+    @property
+    def quantized(self) -> Quantized | None:
+        """How, where it is stored as codes."""
+        return self.changed if self.changed and self.changed.kind != PLAIN else None
 
     @property
     def readable(self) -> bool:

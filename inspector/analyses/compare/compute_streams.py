@@ -79,7 +79,7 @@ def find_differences(
 
 
 def _way(one: Stored, other: Stored) -> Any:
-    if one.quantized or other.quantized:
+    if one.changed or other.changed:
         return _dequantized
     if is_packed(one.info) and is_packed(other.info) and one.info.strides == other.info.strides:
         return _side_by_side
@@ -164,7 +164,7 @@ def _spread(count: int, most: int | None) -> Sequence[int]:
 
 @dataclass(frozen=True, slots=True)
 class _Matrices:
-    """Two tensors as matrices of the same shape, at least one of them stored as codes."""
+    """Two tensors as matrices of the same shape, at least one of them not read as it is stored."""
 
     pair: Two
     one: Dequantizer
@@ -175,7 +175,7 @@ class _Matrices:
         a, b = self.one.rows(part), self.other.rows(part)
         found = compare_numbers(a.reshape(-1), b.reshape(-1))
         first, second = self.pair
-        if first.quantized and second.quantized:
+        if bool(first.quantized) == bool(second.quantized):
             return found
         plain, codes, coded = (a, b, self.other) if second.quantized else (b, a, self.one)
         best = coded.nearest(part, plain.float()).double()
@@ -217,7 +217,7 @@ def _slices(rows: int, columns: int, most: int | None) -> Iterator[slice]:
 
 def _is_copy(one: Stored, other: Stored) -> bool:
     """Whether both are codes that stand for the same numbers, byte for byte."""
-    mine, theirs = one.quantized, other.quantized
+    mine, theirs = one.changed, other.changed
     if not (mine and theirs) or (mine.kind, mine.options) != (theirs.kind, theirs.options):
         return False
     if mine.parts.keys() != theirs.parts.keys():
@@ -234,8 +234,8 @@ def _is_copy(one: Stored, other: Stored) -> bool:
 
 def _matrix(stored: Stored, *, turned: bool) -> Dequantizer:
     """A tensor as rows of a matrix (out, in); `turned`: its model keeps it as (..., in, out)."""
-    if stored.quantized:
-        return open_codes(StoredReader(stored.manifest), stored.quantized)
+    if stored.changed:
+        return open_codes(StoredReader(stored.manifest), stored.changed)
     name = stored.info.name
     tensor = StoredReader(stored.manifest).read([name])[name]
     tensor = tensor.mT if turned else tensor

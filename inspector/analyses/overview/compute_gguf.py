@@ -28,7 +28,7 @@ def gguf_facts(checkpoint: Checkpoint) -> GgufFacts | None:
         return None
     metadata: dict[str, str] = {}
     for file in files:  # of several, the first has all that is said of the model
-        said = read_gguf(file.path, file.name).metadata
+        said = read_gguf(file.path, file.name).settings
         metadata |= {key: _text(value) for key, value in said.items() if key not in metadata}
     types: Counter[str] = Counter()
     stored: dict[str, tuple[str, float]] = {}
@@ -38,7 +38,8 @@ def gguf_facts(checkpoint: Checkpoint) -> GgufFacts | None:
         types[tensor.dtype] += numbers
         nbytes += tensor.nbytes
         if numbers:
-            stored[tensor.name] = tensor.dtype, 8 * tensor.nbytes / numbers
+            in_file = checkpoint.manifest.translated.names.get(tensor.name, tensor.name)
+            stored[in_file] = tensor.dtype, 8 * tensor.nbytes / numbers
     return GgufFacts(metadata, 8 * nbytes / max(1, types.total()), dict(types.most_common()), stored)
 
 

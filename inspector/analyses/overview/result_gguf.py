@@ -14,7 +14,7 @@ class GgufFacts:
     metadata: dict[str, str]  # key -> value as text; of a long array, how many values it has
     bits_per_weight: float  # of all numbers together, scales included
     types: dict[str, int]  # ggml's type, or the dtype of plain numbers -> numbers stored in it
-    stored: dict[str, tuple[str, float]] = local()  # tensor -> its type, and the bits that a number of it takes
+    stored: dict[str, tuple[str, float]] = local()  # name in the file -> its type, and bits a number
 
     @property
     def architecture(self) -> str:

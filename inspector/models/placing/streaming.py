@@ -229,7 +229,7 @@ def _copied(checkpoint: Checkpoint, stream: Stream, names: Iterable[str]) -> int
         for recipe in stream.needed(names)
         for source, _ in recipe.sources
         if recipe.converter
-        or source in checkpoint.quantized
+        or source in checkpoint.changed
         or stream.device.type != "cpu"
         or stored[source].dtype != stream.held[recipe.place].dtype
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from inspector.models.quantized.ggml import dequantize_blocks, nearest_in_blocks
-from inspector.models.quantized.layout import Layout, Quantized
+from inspector.models.quantized.layout import PLAIN, Layout, Quantized
 from inspector.models.tensors import Reader
 from inspector.store.manifests.columns import TensorInfo, Tensors
 
@@ -42,18 +42,18 @@ class CodedReader:
 
     def stored(self, name: str) -> tuple[TensorInfo, ...]:
         """Codes, scales and what else a weight is made of."""
-        coded = self.layout.quantized.get(name)
+        coded = self.layout.changed.get(name)
         return tuple(coded.parts.values()) if coded else self.base.stored(name)
 
     def read(self, names: Collection[str]) -> dict[str, torch.Tensor]:
         """Dequantize weights, all numbers of each."""
-        coded = self.layout.quantized
+        coded = self.layout.changed
         plain = self.base.read([name for name in names if name not in coded])
         return {name: plain[name] if name in plain else read_quantized(self.base, coded[name]) for name in names}
 
     def outline(self, names: Collection[str]) -> dict[str, torch.Tensor]:
         """What `read` gives, on the meta device."""
-        coded = self.layout.quantized
+        coded = self.layout.changed
         plain = self.base.outline([name for name in names if name not in coded])
         return {name: plain[name] if name in plain else _outline(coded[name].info) for name in names}
 
@@ -305,12 +305,36 @@ def _rounding(table: torch.Tensor) -> Callable[[torch.Tensor], torch.Tensor]:
 
 def _blocks(parts: Parts, quantized: Quantized) -> Dequantizer:
     """Some codes of ggml, and the scales that they share, after each other."""
-    stored = parts["codes"].reshape(-1, parts["codes"].shape[-1])
-    block = quantized.options["block"]
+    stored = _ordered(parts, quantized)
+    block, more = quantized.options["block"], quantized.options.get("more", 0)
     return Dequantizer(
-        lambda part: dequantize_blocks(stored[part], block),
-        lambda part, numbers: nearest_in_blocks(stored[part], block, numbers),
+        lambda part: dequantize_blocks(stored(part), block) - more,
+        lambda part, numbers: nearest_in_blocks(stored(part), block, numbers + more) - more,
     )
+
+
+def _plain(parts: Parts, quantized: Quantized) -> Dequantizer:
+    """Floats as they are, but for the order of rows and what was added to all."""
+    stored, more = _ordered(parts, quantized), quantized.options.get("more", 0)
+    dtype = parts["codes"].dtype
+
+    def rows(part: slice) -> torch.Tensor:
+        return stored(part).float() - more if more else stored(part)
+
+    return Dequantizer(rows, lambda part, numbers: (numbers + more).to(dtype).float() - more)
+
+
+def _ordered(parts: Parts, quantized: Quantized) -> Numbers:
+    """Stored rows in the model's order: ggml rotates numbers side by side, transformers those of two halves."""
+    stored, heads = parts["codes"], quantized.options.get("heads")
+    if not heads:
+        matrix = stored.reshape(-1, stored.shape[-1])
+        return matrix.__getitem__
+    count = quantized.shape[0]
+    order = torch.arange(count).view(heads, count // heads // 2, 2).mT.reshape(-1)
+    if stored.dim() == 1:  # a bias: one row
+        return stored[order][None].__getitem__
+    return lambda part: stored[order[part]]
 
 
 OPENERS: dict[str, Callable[[Parts, Quantized], Dequantizer]] = {
@@ -323,4 +347,5 @@ OPENERS: dict[str, Callable[[Parts, Quantized], Dequantizer]] = {
     "bits4": _bits4,
     "float4": _float4,
     "blocks": _blocks,
+    PLAIN: _plain,
 }

@@ -12,6 +12,7 @@ from inspector.errors import CheckpointError
 from inspector.models.quantized.companions import Unread, find_unread
 from inspector.models.quantized.formats import CONVENTIONS, FLOATS, Codes, UnreadableError, blocks
 from inspector.store.configs import BLOCKS
+from inspector.store.foreign.gguf_models import is_raised, swapped_heads
 from inspector.store.manifests.columns import Kind, TensorInfo, Tensors
 from inspector.store.manifests.documents import collector_paused
 from inspector.store.manifests.manifest import Manifest
@@ -20,6 +21,9 @@ from inspector.store.readers.safetensors import contiguous_strides
 
 ITEMSIZES = {"float32": 4, "bfloat16": 2, "float16": 2}  # of FLOATS
 CONV1D = frozenset({"gpt2", "openai-gpt", "imagegpt", "decision_transformer"})  # keep (in, out)
+
+
+PLAIN = "plain"  # the kind of what is no code, and not in the model's order all the same
 
 
 class Quantized(NamedTuple):
@@ -47,6 +51,7 @@ class Layout(NamedTuple):
     quantized: dict[str, Quantized]  # by the weight's name
     tensors: Tensors  # each quantized weight once and as what it stands for
     unread: Unread  # the codes that nobody here can read as numbers
+    changed: dict[str, Quantized]  # those, and plain numbers that a GGUF file has in another order, or with 1 added
 
 
 # What was found last: who opens a checkpoint prepares the questions about it, whose manifest has the server's digests.
@@ -62,7 +67,7 @@ def find_layout(manifest: Manifest) -> Layout:
     claimed = find_quantized(manifest)
     unread = find_unread(manifest.tensors, {name: each.parts for name, each in claimed.items()})
     found = {name: each for name, each in claimed.items() if each.parts["codes"].name not in unread.codes}
-    layout = Layout(found, logical_tensors(manifest, found), unread)
+    layout = Layout(found, logical_tensors(manifest, found), unread, found | find_turned(manifest, found))
     _KNOWN.append((manifest, layout))
     return layout
 
@@ -88,6 +93,7 @@ def find_quantized(manifest: Manifest) -> dict[str, Quantized]:
     for name, block in manifest.quantization.get(BLOCKS, {}).items():
         with suppress(UnreadableError, KeyError):
             shape, kind, scheme, parts, options, *_ = blocks(name, block, tensors)
+            options = {**options, **_turning(manifest, name, shape)}
             found[name] = Quantized(name, shape, dtype or "float32", kind, scheme, parts, options)
     for name in tensors:
         if (
@@ -109,6 +115,34 @@ def find_quantized(manifest: Manifest) -> dict[str, Quantized]:
         weight = base + instead
         found[weight] = Quantized(weight, shape, dtype or _dtype(codes), kind, scheme, parts, options, flipped)
     return found
+
+
+def find_turned(manifest: Manifest, known: Collection[str]) -> dict[str, Quantized]:
+    """Find the plain numbers of a GGUF file that are not as the model has them, name -> what they are read by.
+
+    Args:
+        known: What is read as codes.
+    """
+    if not manifest.is_gguf or manifest.config is None:
+        return {}
+    floats = (each for each in manifest.tensors if each.dtype in FLOATS and each.name not in known)
+    turned = ((each, _turning(manifest, each.name, each.shape)) for each in floats)
+    return {
+        each.name: Quantized(each.name, each.shape, each.dtype, PLAIN, each.dtype, {"codes": each}, options)
+        for each, options in turned
+        if options
+    }
+
+
+def _turning(manifest: Manifest, name: str, shape: tuple[int, ...]) -> dict[str, int]:
+    """What llama.cpp did to the numbers of a tensor: "heads" whose rows it swapped, "more" that it added."""
+    config = manifest.config
+    if not manifest.is_gguf or config is None or not shape:
+        return {}
+    if is_raised(config, name):
+        return {"more": 1}
+    heads = swapped_heads(config, name)
+    return {"heads": heads} if heads and not shape[0] % (2 * heads) else {}
 
 
 def _allows_two_readings(codes: Codes) -> bool:

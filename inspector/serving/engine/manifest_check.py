@@ -184,12 +184,12 @@ def _is_row(number: int | None, known: Known) -> bool:
 
 def _is_matrix(found: Any, known: Known) -> bool:
     """Rows and columns are those of the tensor that is named."""
-    tensor = known.manifest.by_name.get(found.tensor)
+    tensor = known.tensors.by_name.get(found.tensor)
     return tensor.shape == (found.rows, found.columns) if tensor else _is_tensor(found.tensor, known)
 
 
 def _is_header(found: Any, known: Known) -> bool:
-    tensor = known.manifest.by_name.get(found.name)
+    tensor = known.tensors.by_name.get(found.name)
     in_file = known.manifest.translated.names.get(found.name)
     return (
         tensor is not None

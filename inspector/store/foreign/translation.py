@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+from inspector.errors import CheckpointError
 from inspector.store.configs import keep_settings
+from inspector.store.foreign.gguf_models import NOT_READ_AS_MODEL, read_as_model
+from inspector.store.foreign.gguf_settings import NoModelError
 from inspector.store.foreign.model_types import guess_model_type
 from inspector.store.foreign.nanogpt import NO_BIAS, SAID, absent_biases, is_nanogpt, nanogpt_config, transposed
 from inspector.store.foreign.wrappers import describe_wrappers, unwrapped
-from inspector.store.manifests.columns import Tensors
+from inspector.store.manifests.columns import TensorInfo, Tensors
+from inspector.store.manifests.findings import NO_MODEL, Finding
 from inspector.store.manifests.manifest import Translated
+from inspector.store.readers.ggml import as_stored
+from inspector.store.sizes import refuse_wrong_sizes
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +30,7 @@ class Translation:
     config: dict[str, Any] | None
     translated: Translated = field(default_factory=Translated)
     said: tuple[str, ...] = ()  # what was done, a sentence each
+    findings: tuple[Finding, ...] = ()  # each detail is among them
 
 
 def translate(tensors: Tensors, config: dict[str, Any] | None, settings: Mapping[str, Any]) -> Translation:
@@ -48,5 +57,47 @@ def translate(tensors: Tensors, config: dict[str, Any] | None, settings: Mapping
         if why:
             config = config | {"model_type": model_type}
             said.append(why)
-    names = {mine: theirs for theirs, mine in own.items() if theirs != mine}
-    return Translation(found, config, Translated(names, zeros), tuple(said))
+    return Translation(found, config, Translated(_other_names(own), zeros), tuple(said))
+
+
+def translate_gguf(
+    tensors: Tensors, metadata: Mapping[str, Any], blocks: Mapping[str, str], files: Mapping[str, Path]
+) -> Translation:
+    """Read a GGUF file as the model of transformers that it is, or as tensors alone where none is known.
+
+    Args:
+        tensors: As the files have them.
+        metadata: Of the file, or of the first of several.
+        blocks: The types of tensors that are stored as blocks.
+        files: Where each file is, by name.
+
+    Raises:
+        CheckpointError: If the settings cannot be a configuration's.
+    """
+
+    def read_frequencies(tensor: TensorInfo) -> tuple[float, ...]:
+        with files[tensor.file].open("rb") as file:
+            file.seek(tensor.begin)
+            return struct.unpack(f"<{tensor.shape[0]}f", file.read(tensor.nbytes))
+
+    try:
+        model = read_as_model(metadata, as_stored(tensors, blocks), read_frequencies)
+        renamed, config = tensors.renamed(model.names), keep_settings(model.config)
+        own_blocks = {model.names[name]: block for name, block in blocks.items()}
+        _refuse_wrong_sizes(config, as_stored(renamed, own_blocks))
+    except NoModelError as error:
+        said = NOT_READ_AS_MODEL.format(why=error)
+        finding = Finding(tensors[0].file, NO_MODEL, len(tensors), said)
+        return Translation(tensors, None, said=(said,), findings=(finding,))
+    return Translation(renamed, config, Translated(_other_names(model.names)), (model.said,))
+
+
+def _refuse_wrong_sizes(config: dict[str, Any], tensors: Tensors) -> None:
+    try:
+        refuse_wrong_sizes(config, tensors)
+    except CheckpointError as error:
+        raise NoModelError(str(error).replace("config.json", "its metadata").removesuffix(".")) from error
+
+
+def _other_names(own: Mapping[str, str]) -> dict[str, str]:
+    return {mine: theirs for theirs, mine in own.items() if theirs != mine}

@@ -38,6 +38,7 @@ BUFFERS = (
     ".masked_bias",
     ".rotary_emb.inv_freq",
     ".embeddings.token_type_ids",
+    ".rope_freqs.weight",  # of GGUF files: a part of the settings
     ".e_score_correction_bias",  # DeepSeek-V3's: set from how often experts are chosen, without a gradient
 )
 MASK = ("attn.bias", "attention.bias", ".causal_mask")

@@ -14,7 +14,20 @@ COPIES = "a tensor in several shards"
 COPIES_APART = "a tensor in several shards, of which loaders take different ones"
 NO_METADATA = "an index without metadata"
 TOTAL = "another total size in the index"
-PROBLEMS = (UNLISTED, ABSENT, UNREAD, NO_SUCH_TENSOR, MISPLACED, NOT_IN_INDEX, COPIES, COPIES_APART, NO_METADATA, TOTAL)
+NO_MODEL = "a file of which no model is built"
+PROBLEMS = (
+    UNLISTED,
+    ABSENT,
+    UNREAD,
+    NO_SUCH_TENSOR,
+    MISPLACED,
+    NOT_IN_INDEX,
+    COPIES,
+    COPIES_APART,
+    NO_METADATA,
+    TOTAL,
+    NO_MODEL,
+)
 GAPS = (UNLISTED, ABSENT, UNREAD)  # what a count of them says is missing
 MAX_FOUND = 1_000  # tensors that a finding names
 

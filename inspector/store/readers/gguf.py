@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -55,21 +55,15 @@ class Array:
     begin: int
 
 
-@dataclass(frozen=True, slots=True)
-class GgufHeader(Header):
-    """What the header of a GGUF file says."""
-
-    metadata: Mapping[str, Any] = field(default_factory=dict)  # numbers, texts, tuples of few numbers, and Array
-
-
-def read_gguf(path: Path, name: str) -> GgufHeader:
+def read_gguf(path: Path, name: str) -> Header:
     """Read the header of a GGUF file.
 
     Args:
         name: What the checkpoint calls it; goes into every TensorInfo.
 
     Returns:
-        Tensors of blocks are listed as the bytes of their rows, (…, bytes of a row) in uint8.
+        Tensors of blocks are listed as the bytes of their rows, (…, bytes of a row) in uint8; settings are the
+        metadata: numbers, texts, tuples of few numbers, and Array.
 
     Raises:
         CheckpointError: If the header is not one, or lies about what the file holds.
@@ -91,7 +85,7 @@ def read_gguf(path: Path, name: str) -> GgufHeader:
         raise CheckpointError(f"{name} lists a tensor twice: get the file again.")
     blocks = {each.name: BLOCKS[each.kind][0] for each in listed if each.kind in BLOCKS}
     warnings = _refuse_gaps(tensors, name, start, cursor.nbytes, alignment)
-    return GgufHeader(Tensors.of(tensors), {}, warnings, blocks, metadata)
+    return Header(Tensors.of(tensors), {}, warnings, blocks, settings=metadata)
 
 
 def read_array(path: Path, name: str, array: Array) -> list[Any]:

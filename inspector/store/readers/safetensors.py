@@ -61,7 +61,7 @@ class Header:
     aliases: dict[str, str]  # name listed only in the metadata -> name of the stored tensor
     warnings: tuple[str, ...] = ()
     blocks: Mapping[str, str] = field(default_factory=dict)  # tensor -> the type of its ggml blocks, if it has any
-    # That lie beside the weights in one of PyTorch's files, unchecked: MODEL_ARGS
+    # That lie beside the weights, unchecked: MODEL_ARGS of PyTorch's files, the metadata of GGUF's
     settings: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
 
 
