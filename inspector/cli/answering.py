@@ -114,13 +114,23 @@ def ask(
     *,
     then: Callable[[Answer], dict[str, Any]] = lambda answer: answer.to_json(),
     beside: Mapping[str, str] = MappingProxyType({}),
+    fills: tuple[int, ...] = (),
     **parameters: Any,
 ) -> dict[str, Any]:
-    """Open and run as `answer` does, and give plain JSON values back instead of printing them."""
+    """Open and run as `answer` does, and give plain JSON values back instead of printing them.
+
+    Args:
+        verb: Of the question.
+        checkpoint: As it was typed.
+        then: What the child makes of its answer.
+        beside: As `answer` takes them.
+        fills: Descriptors of the files that `then` writes.
+        parameters: Of the question.
+    """
     with refusals(request_of(verb)):
         references = tuple(map(find_reference, (checkpoint, *beside.values())))
         task = task_of(verb, references, parameters | dict(beside), then=then)
-        return done(replace(task, beside=tuple(beside.values())))
+        return done(replace(task, beside=tuple(beside.values()), fills=fills))
 
 
 def task_of(
@@ -154,10 +164,11 @@ def done(task: Task) -> Any:
     """
     if not sys.stderr.isatty():
         return do(task, settings(), tell=lambda text: None)
+    from rich import markup
     from rich.console import Console
 
     with Console(stderr=True).status("Starting") as status:
-        return do(task, settings(), tell=status.update)
+        return do(task, settings(), tell=lambda text: status.update(markup.escape(text)))
 
 
 def show(result: Any, *, as_json: bool, screen: Callable[[dict[str, Any]], Screen]) -> None:

@@ -17,7 +17,7 @@ import time
 import traceback
 import uuid
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -59,6 +59,7 @@ FOLDER_SECONDS = 1.0  # between two looks at its folder
 SHOWN_SECONDS = 0.05  # between two messages of progress with the same text
 MOST_NBYTES = 500_000_000  # of a message
 MAX_TEXT = 2_000  # characters of a sentence
+MOST_PRINTED = 1_000_000  # bytes that a child prints
 END_OF_PARENT = 1  # PR_SET_PDEATHSIG
 FORKS = hasattr(os, "fork")
 # A process that has looked for a GPU cannot be forked, nor one that has loaded macOS' libraries.
@@ -82,6 +83,7 @@ class Task:
     downloads: bool = False  # True: it keeps the network, and opens nothing
     about: int = 0  # place of the checkpoint that is opened first, and told of
     beside: tuple[str, ...] = ()  # what the others are called where they cannot be opened
+    fills: tuple[int, ...] = ()  # descriptors of the files that it writes
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,16 +122,21 @@ class Child:
             give_to(folder, worker_user(settings.worker_user))
         own = replace(settings, home=self._own, uploads=settings.home)
         self.connection, theirs = Pipe(duplex=False)
+        self._printed = Printed()
         parent = os.getpid()
         try:
             self._pid = os.fork()
         except OSError as error:
             theirs.close()
+            self._printed.begin()
+            self._printed.close()
             self._remove()
             raise limits.start_error(error) from error
         if not self._pid:
-            _Inside(theirs, replace(access, settings=own), task, fetched, self._kept, parent).run()
+            prints = self._printed.end
+            _Inside(theirs, prints, replace(access, settings=own), task, fetched, self._kept, parent).run()
         theirs.close()
+        self._printed.begin()
         self._running = True
         self._begun = time.monotonic()
         self._cpu_before = 0.0
@@ -142,6 +149,7 @@ class Child:
         Raises:
             WorkerError: If the child passed a limit, ended, or sent what is no message.
         """
+        self._printed.pass_on()
         if not self.connection.poll():
             self._watch()
             return None
@@ -164,6 +172,7 @@ class Child:
                 os.kill(self._pid, signal.SIGKILL)
             self._wait()
         self.connection.close()
+        self._printed.close()
         for folder in below(self._own / MAPS):
             copy_results(folder, self._kept)
             with suppress(OSError):
@@ -189,6 +198,40 @@ class Child:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+
+
+class Printed:
+    """What a child prints, which its parent prints in its stead: line by line, without control codes."""
+
+    def __init__(self) -> None:
+        self._ours, self.end = os.pipe()
+        self._line = b""
+        self._left = MOST_PRINTED
+
+    def begin(self) -> None:
+        """Leave the other end to the child."""
+        os.close(self.end)
+        os.set_blocking(self._ours, False)
+
+    def pass_on(self) -> bool:
+        """Print what has come; False: nothing has."""
+        try:
+            data = os.read(self._ours, 1 << 16)
+        except BlockingIOError:
+            return False
+        *lines, self._line = (self._line + data[: self._left]).split(b"\n")
+        self._left -= min(len(data), self._left)
+        for line in lines:
+            sys.stderr.write(f"{escaped(line.decode(errors='backslashreplace'))}\n")
+        return bool(data)
+
+    def close(self) -> None:
+        """Print the rest."""
+        while self.pass_on():
+            pass
+        if self._line:
+            sys.stderr.write(f"{escaped(self._line.decode(errors='backslashreplace'))}\n")
+        os.close(self._ours)
 
 
 class InProcess:
@@ -323,6 +366,7 @@ class _Inside:
     def __init__(
         self,
         connection: Connection,
+        prints: int,
         access: Access,
         task: Task,
         fetched: dict[CheckpointRef, Path],
@@ -330,6 +374,7 @@ class _Inside:
         parent: int,
     ) -> None:
         self._connection = connection
+        self._prints = prints
         self._access = access
         self._task = task
         self._fetched = fetched
@@ -350,9 +395,9 @@ class _Inside:
     def _become(self) -> None:
         settings = self._access.settings
         os.setsid()  # Ctrl-C reaches the parent alone
-        nothing = os.open(os.devnull, os.O_RDONLY)
-        os.dup2(nothing, 0)
-        os.dup2(2, 1)  # what a library prints is no answer
+        os.dup2(self._prints, 1)  # what a library prints is no answer
+        os.dup2(self._prints, 2)
+        _let_go({1, 2, self._connection.fileno(), *self._task.fills})
         sys.stdout = sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
         store = settings.uploads or settings.home
         environment = worker_environment(
@@ -370,6 +415,17 @@ class _Inside:
         data = json.dumps([kind, value], ensure_ascii=False, allow_nan=False).encode(errors="surrogatepass")
         with self._sending:
             self._connection.send_bytes(data)
+
+
+def _let_go(kept: Collection[int]) -> None:
+    """Let go of what the parent has open: its terminal, the files that it writes, what other children send.
+
+    The numbers stay taken: objects that were copied with the process would close what gets one of them next.
+    """
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for each in list(Path("/dev/fd").iterdir()):  # each process finds its own there
+        if int(each.name) not in kept:
+            os.dup2(nothing, int(each.name))
 
 
 def _do(

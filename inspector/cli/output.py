@@ -29,11 +29,11 @@ class Output:
     @property
     def nbytes(self) -> int:
         """Bytes that were written."""
-        return os.fstat(self._open).st_size
+        return os.fstat(self.descriptor).st_size
 
     def read(self) -> bytes:
         """What was written."""
-        os.lseek(self._open, 0, os.SEEK_SET)
+        os.lseek(self.descriptor, 0, os.SEEK_SET)
         with self.file("rb") as file:
             return file.read()
 
@@ -44,8 +44,8 @@ class Output:
             RequestError: If it cannot be written.
         """
         try:
-            os.lseek(self._open, 0, os.SEEK_SET)
-            os.ftruncate(self._open, 0)
+            os.lseek(self.descriptor, 0, os.SEEK_SET)
+            os.ftruncate(self.descriptor, 0)
             with self.file("wb") as file:
                 file.write(data)
         except OSError as error:
@@ -53,7 +53,7 @@ class Output:
 
     def file(self, mode: str) -> IO[bytes]:
         """The open file, for libraries that write it."""
-        return open(self._open, mode, closefd=False)
+        return open(self.descriptor, mode, closefd=False)
 
     def finish(self) -> None:
         """Give it its name.
@@ -75,13 +75,14 @@ class Output:
             self._part.unlink()
 
     @property
-    def _open(self) -> int:
+    def descriptor(self) -> int:
+        """Of the open file."""
         if self._descriptor is None:
             raise ValueError("closed")
         return self._descriptor
 
     def _close(self) -> None:
-        os.close(self._open)
+        os.close(self.descriptor)
         self._descriptor = None
 
 

@@ -130,7 +130,8 @@ def _task(
         output.write(_written(made, page, output.path))
         return {"summary": _summary(made, output.path), "figures": list(figures_of(made)), "made": made.made}
 
-    return Task("report", (reference, *others.values()), work, reads_all=True, device=setting.device)
+    references, fills = (reference, *others.values()), (output.descriptor,)
+    return Task("report", references, work, reads_all=True, device=setting.device, fills=fills)
 
 
 def _written(made: Report, page: str, path: Path) -> bytes:

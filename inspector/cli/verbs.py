@@ -104,7 +104,11 @@ def _command(analysis: Analysis, own: ModuleType | None) -> Callable[..., None]:
             with writing(output) if output else nullcontext() as file:
                 taken = to_print(as_json=as_json)
                 found = ask(
-                    analysis.verb, checkpoint, then=lambda answer: taken(_written(answer, saved, file)), **parameters
+                    analysis.verb,
+                    checkpoint,
+                    then=lambda answer: taken(_written(answer, saved, file)),
+                    fills=(file.descriptor,) if file else (),
+                    **parameters,
                 )
         print_answer(found, as_json=as_json)
 

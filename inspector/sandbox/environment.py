@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import inspector
-from inspector.sandbox.limits import TOKENIZER_SECONDS
+from inspector.sandbox.limits import TEMPLATE_SECONDS, TOKENIZER_SECONDS
 from inspector.settings import Settings
 from inspector.store.keeping.compiled import CHECKED, OWN, compiled_folder
 from inspector.store.processors import count_processors
@@ -50,6 +50,7 @@ QUIET = {
     "PYTHONDONTWRITEBYTECODE": "1",  # the server writes it: a worker could write what others run
     "PYTHONWARNINGS": "ignore",
     "TOKENIZERS_PARALLELISM": "false",
+    "TEMPLATE_SECONDS": str(TEMPLATE_SECONDS),
     "TOKENIZER_SECONDS": str(TOKENIZER_SECONDS),  # which the tokenizer's own calls may take
     "TRANSFORMERS_VERBOSITY": "error",
 }

@@ -32,6 +32,13 @@ SIGNALS = {
 }
 SERVER_FILES = 65_536  # and connections
 TOKENIZER_SECONDS = 20  # of processor time that one call of a checkpoint's tokenizer may take
+TEMPLATE_SECONDS = 5  # the same of its chat template, which Python stops after 2 unless native code is at work
+ENDED = {
+    signal.SIGPROF: f"The checkpoint's tokenizer took more than {TOKENIZER_SECONDS} seconds of processor time: shorten "
+    "the text, or compare the tokenizer's files with their source.",
+    signal.SIGVTALRM: f"The checkpoint's chat template took more than {TEMPLATE_SECONDS} seconds of processor time: "
+    "compare it with its source.",
+}
 # What torch's allocator for the CPU says; it raises no error of a kind of its own.
 NO_MEMORY = ("DefaultCPUAllocator: ", "std::bad_alloc")
 NO_THREAD = "can't start new thread"
@@ -267,11 +274,8 @@ def death_error(exit_code: int | None) -> WorkerError:
     """
     try:
         number = signal.Signals(-(exit_code or 0))
-        if number == signal.SIGPROF:
-            return WorkerError(
-                f"The checkpoint's tokenizer took more than {TOKENIZER_SECONDS} seconds of processor time: shorten the "
-                "text, or compare the tokenizer's files with their source."
-            )
+        if number in ENDED:
+            return WorkerError(ENDED[number])
         how = SIGNALS.get(number, f"was ended by {number.name}")
     except ValueError:
         how = "ended unexpectedly" + (f" (exit status {exit_code})" if exit_code is not None else "")

@@ -55,9 +55,12 @@ PROCESSES = (
 # No network, no way to another process through a socket. CUDA makes a socket of this machine's own
 # family at start, so that one may be made, but connects to nothing, and sends nothing elsewhere.
 NETWORK = (
-    Rule("socket", errno.EACCES, Compare(0, NOT_EQUAL, socket.AF_UNIX)),
-    Rule("socket", errno.EACCES, Compare(1, MASKED_EQUAL, socket.SOCK_DGRAM, mask=TYPE_MASK)),
-    Rule("socketpair", errno.EACCES, Compare(1, MASKED_EQUAL, socket.SOCK_DGRAM, mask=TYPE_MASK)),
+    *(Rule(call, errno.EACCES, Compare(0, NOT_EQUAL, socket.AF_UNIX)) for call in ("socket", "socketpair")),
+    *(
+        Rule(call, errno.EACCES, Compare(1, MASKED_EQUAL, sends_by_name, mask=TYPE_MASK))
+        for call in ("socket", "socketpair")
+        for sends_by_name in (socket.SOCK_DGRAM, socket.SOCK_RAW)  # of this family, the kernel takes one for the other
+    ),
     Rule("connect", errno.EACCES),
     *(Rule(call) for call in ("io_uring_setup", "io_uring_enter", "io_uring_register")),
 )
@@ -81,6 +84,8 @@ ATTRIBUTES = (
     *("fsetxattr", "lsetxattr", "setxattr", "setxattrat"),
     *("fremovexattr", "lremovexattr", "removexattr", "removexattrat"),
 )
+# A file's attributes are read by its path, wherever it lies; copies are made without them, as on disks that have none.
+NO_ATTRIBUTES = ("fgetxattr", "flistxattr", "getxattr", "lgetxattr", "listxattr", "llistxattr")
 WATCHING = ("fanotify_init", "fanotify_mark", "inotify_add_watch", "inotify_init", "inotify_init1")
 # Calls that are younger than libraries in use; their numbers are the same on every machine.
 NUMBERS = {"fchmodat2": 452, "setxattrat": 463, "removexattrat": 466, "open_tree_attr": 467, "file_setattr": 469}
@@ -129,8 +134,9 @@ def refuse_processes(*, memory_files: bool = False) -> None:
     unseen = (*REACH, *ATTRIBUTES, *WATCHING, *UNSEEN, *(() if memory_files else MEMORY_FILES))
     # A thread pool that binds its threads to processors gives up if it may not: it is told that it could.
     bound = Rule("sched_setaffinity", 0, Compare(0, NOT_EQUAL, 0))
+    attributes = (Rule(call, errno.ENOTSUP) for call in NO_ATTRIBUTES)
     commands = (Rule(call, when=Compare(1, MASKED_EQUAL, command, mask=LOW)) for call, command in COMMANDS)
-    load([*PROCESSES, *signals, others, bound, *commands, *(Rule(call) for call in unseen)])
+    load([*PROCESSES, *signals, others, bound, *attributes, *commands, *(Rule(call) for call in unseen)])
 
 
 def refuse_network() -> None:

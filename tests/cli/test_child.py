@@ -143,6 +143,59 @@ def test_a_traceback_moves_no_cursor(tmp_path: Path) -> None:
     assert printed.replace("\n", "").isprintable()
 
 
+def test_what_it_prints_moves_no_cursor_and_is_bounded(tmp_path: Path) -> None:
+    done = ran(tmp_path / "home", r"os.write(1, b'\x1b[2Ja\nb\xff'); os.write(2, b'c\rd\n' + b'e' * 9**7); return 1")
+    assert json.loads(done.stdout) == {"done": 1}
+    first, second, rest = done.stderr.splitlines()
+    assert (first, second) == (r"\x1b[2Ja", r"b\xffc\rd")
+    assert 900_000 < len(rest) < 1_000_000
+    assert set(rest) == {"e"}
+
+
+LISTING = """
+import json, os, sys
+from inspector.cli.child import Task, start, wait_for
+from inspector.settings import settings
+from inspector.store.reference import find_reference
+
+def work(checkpoints, tell):
+    links = {}
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            links[int(name)] = os.readlink(f"/proc/self/fd/{name}")
+        except OSError:
+            pass  # of the listing itself
+    return sorted({link for number, link in links.items() if not link.startswith("/proc/")})
+
+mine, answers = (os.open(path, os.O_RDWR | os.O_CREAT) for path in sys.argv[1:])
+tasks = (Task("overview", (find_reference("demo-bert"),), work, fills=(mine,)) for _ in range(2))
+children = [start(task, settings()) for task in tasks]
+for child in children:
+    while (said := child.read()) is None or said.kind != "done":
+        wait_for([child])
+    print(json.dumps(said.value))
+for child in children:
+    child.end()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux lists what a process has open")
+def test_it_has_nothing_open_of_what_the_command_and_other_children_have(tmp_path: Path) -> None:
+    """Or it would read their answers, and write over them: what is open, no sandbox looks at again."""
+    mine, answers = tmp_path / "mine", tmp_path / "answers.jsonl"
+    done = subprocess.run(
+        [sys.executable, "-c", LISTING, mine, answers],
+        env=os.environ | {"INSPECTOR_HOME": str(tmp_path / "home")},
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    links = [json.loads(line) for line in done.stdout.splitlines()]
+    for mine_alone in links:
+        files = [link for link in mine_alone if not link.startswith("pipe:")]
+        assert files == [os.devnull, str(mine)]
+        assert len(mine_alone) == len(files) + 2, "what it sends, and what it prints"
+    assert not {*links[0]} & {*links[1]} - {os.devnull, str(mine)}
+
+
 def test_a_tokenizer_that_comes_to_no_end_is_ended(tmp_path: Path) -> None:
     folder = small_checkpoint(tmp_path / "bomb", tokenizer=False)
     bomb = Tokenizer(WordLevel({"a": 0, "[UNK]": 1}, unk_token="[UNK]"))
@@ -158,6 +211,22 @@ def test_a_tokenizer_that_comes_to_no_end_is_ended(tmp_path: Path) -> None:
         "error": "WorkerError",
         "text": "The checkpoint's tokenizer took more than 20 seconds of processor time: shorten the text, or compare "
         "the tokenizer's files with their source.",
+    }
+
+
+def test_a_chat_template_that_comes_to_no_end_in_native_code_is_ended(tmp_path: Path) -> None:
+    folder = small_checkpoint(tmp_path / "bomb")
+    doubled = "{% set ns = namespace(s=[1]) %}{% for i in range(60) %}{% set ns.s = [ns.s, ns.s] %}{% endfor %}"
+    (folder / "chat_template.jinja").write_text(doubled + "{{ ns.s }}")
+    work = """
+        os.environ["TEMPLATE_SECONDS"] = "1"
+        return checkpoints[0].ask("tokens").to_json()
+        """
+    found = run(tmp_path / "home", work, reference=str(folder))
+    assert found == {
+        "error": "WorkerError",
+        "text": "The checkpoint's chat template took more than 5 seconds of processor time: compare it with its "
+        "source.",
     }
 
 

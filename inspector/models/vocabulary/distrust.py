@@ -14,8 +14,8 @@ from inspector.models.vocabulary.panics import unprinted
 
 MAX_NORMALIZED = 500_000  # characters that a normalizer may make of a text
 MAX_INSERTED = 100  # characters that a step of it may insert in every place; usual ones insert three
-# Names the processor time that a call may take, in the environment of a process that may be ended for it.
-SECONDS = "TOKENIZER_SECONDS"
+# Name the processor time that native code may take, in the environment of a process that may be ended for it.
+TOKENIZER, TEMPLATE = ("TOKENIZER_SECONDS", signal.ITIMER_PROF), ("TEMPLATE_SECONDS", signal.ITIMER_VIRTUAL)
 FAILS = "The checkpoint's tokenizer fails on {text}: compare the tokenizer's files with their source."
 
 
@@ -45,24 +45,29 @@ def careful(text: str) -> Iterator[None]:
     Raises:
         CheckpointError: If it breaks down.
     """
-    with translated(FAILS.format(text=text)), _timed():
+    with translated(FAILS.format(text=text)), timed(*TOKENIZER):
         yield
 
 
 @contextmanager
-def _timed() -> Iterator[None]:
-    """Have the system end a worker, or a command's child, whose tokenizer comes to no end: native code hears nothing.
+def timed(setting: str, timer: int) -> Iterator[None]:
+    """Have the system end a worker, or a command's child, in which a stranger's work comes to no end.
 
-    Its parent says why (`death_error` in `inspector/sandbox/limits.py`). A process of one's own is not ended.
+    Native code hears nothing else. The parent says why (`death_error` in `inspector/sandbox/limits.py`). A process of
+    one's own is not ended.
+
+    Args:
+        setting: Of the environment, with the seconds.
+        timer: Whose signal ends the process.
     """
-    seconds = float(os.environ.get(SECONDS, "0"))
+    seconds = float(os.environ.get(setting, "0"))
     if seconds:
-        signal.setitimer(signal.ITIMER_PROF, seconds)
+        signal.setitimer(timer, seconds)
     try:
         yield
     finally:
         if seconds:
-            signal.setitimer(signal.ITIMER_PROF, 0)
+            signal.setitimer(timer, 0)
 
 
 def encode_carefully(

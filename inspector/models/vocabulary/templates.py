@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
+from inspector.models.vocabulary.distrust import TEMPLATE as TIMER
+from inspector.models.vocabulary.distrust import timed
 from inspector.models.vocabulary.tokenizer_files import read_settings
 from inspector.store.manifests.manifest import Manifest
 from inspector.store.names import TEMPLATE
@@ -66,7 +68,7 @@ def render(template: str, special: Mapping[str, Any]) -> Rendered:
     from transformers.utils.chat_template_utils import render_jinja_template
 
     texts, problem = [], ""
-    with _limited(SECONDS):
+    with timed(*TIMER), _limited(SECONDS):
         for each in CONVERSATIONS:
             try:
                 ((text,), _) = render_jinja_template([list(each)], chat_template=template, **special)
@@ -91,8 +93,8 @@ def _first_line(error: Exception) -> str:
     return (str(error).splitlines() or [""])[0][:120]
 
 
-class _TooLongError(Exception):
-    """A template went on for too long."""
+class _TooLongError(BaseException):
+    """A template went on for too long; Jinja, which catches what its filters raise, lets this through."""
 
 
 @contextmanager

@@ -180,6 +180,8 @@ def test_a_token_without_a_row_has_no_norm(make, open_path):
 
 HOSTILE = {
     "does not end": "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
+    "does not end once the compiler has caught what stops it": "{{ ('x y ' * 3000000) | wordwrap(1) | length }}"
+    "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
     "reaches for Python": "{{ messages.__class__.__mro__[1].__subclasses__() }}",
     "is broken": "{% for message in messages %}{{ message",
     "is nested": "{% if true %}" * 900 + "x" + "{% endif %}" * 900,

@@ -56,6 +56,29 @@ def send_by_name(path: str) -> None:
         made.sendto(b"hello", path)
 
 
+def send_raw_by_name(path: str) -> None:
+    """The kernel takes a raw socket of this machine's own family for one of datagrams."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_RAW) as made:
+        made.sendto(b"hello", path)
+
+
+def send_by_name_from_a_pair(path: str) -> None:
+    made, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_RAW)
+    with made, other:
+        made.sendto(b"hello", path)
+
+
+def be_found_by_name(_: str) -> None:
+    """Any process of this machine could connect to it, and pass on what it has open."""
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(f"\0inspector-{os.getpid()}")
+        made.listen()
+
+
+def list_attributes(path: str) -> None:
+    os.listxattr(path)
+
+
 def native_socket(_: str) -> None:
     """As a library would that knows nothing of Python, the number's upper half set besides."""
     library = ctypes.CDLL(None, use_errno=True)
@@ -247,7 +270,8 @@ def _call(number: int, *arguments: int) -> int:
 ATTEMPTS: dict[str, Callable[[str], None]] = {
     function.__name__: function
     for function in (
-        connect, connect_v6, send_datagram, connect_by_name, send_by_name, native_socket, fork,
+        connect, connect_v6, send_datagram, connect_by_name, send_by_name, send_raw_by_name, send_by_name_from_a_pair,
+        list_attributes, be_found_by_name, native_socket, fork,
         spawn, replace, signal_other, limit_other, environment_of, command_line_of,
         list_processes, memory_of, trace, read, write,
         link, second_name, thread, handle_own_signal, signal_by_file, signal_by_native_file, slow_down_other,

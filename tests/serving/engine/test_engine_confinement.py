@@ -60,13 +60,14 @@ def targets(tmp_path_factory, home) -> Iterator[dict[str, str]]:
         datagrams.bind(("127.0.0.1", 0))
         for made, name in ((named, "named"), (log, "log")):
             made.bind(str(outside / name))
+            (outside / name).chmod(0o777)
         named.listen()
         yield {
             "connect": str(listener.getsockname()[1]),
             "connect_v6": str(six.getsockname()[1]),
             "send_datagram": str(datagrams.getsockname()[1]),
             "connect_by_name": str(outside / "named"),
-            "send_by_name": str(outside / "log"),
+            **dict.fromkeys(("send_by_name", "send_raw_by_name", "send_by_name_from_a_pair"), str(outside / "log")),
             **dict.fromkeys(REACHING, str(other.pid)),
             "read": str(outside / "secret"),
             "write": str(outside / "written"),
@@ -80,6 +81,7 @@ def targets(tmp_path_factory, home) -> Iterator[dict[str, str]]:
     "what",
     [
         *("connect", "connect_v6", "send_datagram", "connect_by_name", "send_by_name"),
+        *("send_raw_by_name", "send_by_name_from_a_pair"),
         *("native_socket", "fork", "spawn", "signal_other", "limit_other", "environment_of"),
         *("command_line_of", "list_processes"),
         *("memory_of", "trace", "read", "write", "link"),
@@ -91,6 +93,12 @@ def test_a_worker_cannot(confined, free, targets, what):
     target = targets.get(what, "")
     assert answer(confined, A, "attempt", what=what, target=target) == REFUSED
     assert answer(free, A, "attempt", what=what, target=target) == DONE
+
+
+@pytest.mark.parametrize("what", ["list_attributes", "be_found_by_name"])
+def test_what_a_worker_has_no_use_for_is_not_there(confined, free, tmp_path, what):
+    assert answer(confined, A, "attempt", what=what, target=str(tmp_path)) == "OSError"
+    assert answer(free, A, "attempt", what=what, target=str(tmp_path)) == DONE
 
 
 def test_a_worker_can_have_no_signal_sent_by_a_file(confined, free, tmp_path):
