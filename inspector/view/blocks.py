@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from inspector.names import NAME, fold_rows
@@ -69,12 +69,15 @@ class Table:
     frame: pd.DataFrame
     rows: int = ROWS  # shown at most
     by: str = NAME  # the column of names
+    seen: tuple[str, ...] = ()  # columns that are shown, in order; (): all
+    meanings: Mapping[str, str] = field(default_factory=dict)  # of columns whose name does not say it
 
     @property
     def lines(self) -> pd.DataFrame:
         """What is shown rows of: many names by pattern."""
         folded = fold_rows(self.frame, by=self.by)
-        return folded[0] if folded else self.frame
+        lines: pd.DataFrame = folded[0] if folded else self.frame
+        return lines.loc[:, list(self.seen)] if self.seen else lines
 
 
 @dataclass(frozen=True, slots=True)

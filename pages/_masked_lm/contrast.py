@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import streamlit as st
 
-from inspector.analyses.contrast import words
-from inspector.analyses.contrast.figures import figure, names_of
+from inspector.analyses.contrast.figures import figure
 from inspector.analyses.contrast.request import ContrastRequest
 from inspector.analyses.contrast.result import Contrast
 from inspector.analyses.masked_lm.request import PredictRequest
 from inspector.analyses.masked_lm.result import Prediction
 from inspector.results.checkpoint import Opened
-from inspector.text import literal
-from pages._ui import options, parts, session, table_files
+from inspector.view.blocks import Figure
+from pages._ui import options, parts, session
+from pages._ui.answer.rendering import PageView
 
 KEPT = "masked second"  # the field's text, for coming back
 SUGGESTED = "masked suggested"  # what was put into it last
-COLUMNS = {
-    name: st.column_config.NumberColumn(name, format="%.3f", help=meaning) for name, meaning in words.COLUMNS.items()
-}
 # For the demo's examples: the same sentence with another word or two.
 SECONDS = {
     "the capital and largest city of [MASK].": "the capital of the ancient kingdom of [MASK].",
@@ -53,30 +50,14 @@ def draw(checkpoint: Opened, prediction: Prediction | None, asked: PredictReques
     if result is None:
         return None
     parts.warnings(result.warnings)
-    _show(checkpoint, result, asked.targets)
+    pins = result.tokens["token_id"][result.tokens["token"].isin(asked.targets)].tolist()
+
+    def draw_pinned(drawn: Figure) -> None:
+        pinned = figure(result, name=checkpoint.name, pins=pins, theme=session.theme())
+        parts.picture(pinned, alt=drawn.alt, key=drawn.name)
+
+    PageView.of(result, request, name=checkpoint.name, instead={(Figure, "contrast"): draw_pinned}).show()
     return request
-
-
-def _show(checkpoint: Opened, result: Contrast, targets: tuple[str, ...]) -> None:
-    pins = result.tokens[result.tokens["token"].isin(targets)]
-    with st.container(horizontal=True):
-        st.metric("Jensen-Shannon divergence", f"{result.jensen_shannon:.3f} bits", help=words.JENSEN_SHANNON)
-        st.metric("Tokens compared", f"{result.rows:,}")
-        st.metric("Both passes", f"{result.milliseconds:.1f} ms")
-    parts.chart(
-        figure(result, name=checkpoint.name, pins=pins["token_id"].tolist(), theme=session.theme()),
-        alt="Every token by its likelihood and by which sentence makes it more likely; the tables below list those "
-        "with the largest contrast",
-        key="contrast",
-    )
-    for place, name, frame in zip(
-        parts.grid(2, wide=2), names_of(result), (result.favours_first, result.favours_second), strict=True
-    ):
-        with place:
-            st.markdown(f"**More likely with {literal(name)}**")
-            order = ("token", "difference", "first", "second", "token_id")
-            parts.table(frame, columns=COLUMNS, order=order, alt=f"Tokens more likely with {name}")
-    table_files.offer(result.tokens, name=f"{checkpoint.name}-contrast", label="All tokens")
 
 
 def _suggest(first: str) -> None:

@@ -91,6 +91,12 @@ def chart(
     st.plotly_chart(_opaque(figure), height=_height(figure), theme=None, key=key, config=CHART, alt=alt)
 
 
+def picture(figure: go.Figure, *, alt: str, key: str) -> None:
+    """Draw a page's picture, no higher than a screen."""
+    with st.container(height=frame_height(figure), border=False):
+        chart(figure, alt=alt, key=key)
+
+
 def _opaque(figure: go.Figure) -> go.Figure:
     """Give a figure the page's ground, without which a saved dark one cannot be read."""
     figure.layout.paper_bgcolor = session.theme().page

@@ -10,7 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from inspector.names import NAME, fold_rows, is_pattern
-from inspector.text import plural
+from inspector.text import literal, plural
 from inspector.view.cells import column_label
 from pages._ui.words import shown
 
@@ -36,6 +36,8 @@ COLUMNS = {
     "probability": st.column_config.NumberColumn("probability", format="percent"),
     "log_probability": st.column_config.NumberColumn("log probability", format="%.3f"),
     "logit": st.column_config.NumberColumn("logit", format="%.3f"),
+    "bits": st.column_config.NumberColumn("surprisal, bits", format="%.2f"),
+    "pseudo_log_likelihood": st.column_config.NumberColumn("pseudo-log-likelihood", format="%.3f"),
 }
 PRECISE = {  # small changes with digits enough
     "cosine": st.column_config.NumberColumn("cosine", format="%.8g"),
@@ -54,6 +56,7 @@ def table(
     by: str = NAME,
     columns: Mapping[str, Any] | None = None,
     order: Sequence[str] | None = None,
+    meanings: Mapping[str, str] | None = None,
 ) -> None:
     """Show a frame with readable heads and sizes; what is shown can be sorted, searched and copied.
 
@@ -66,6 +69,7 @@ def table(
         by: The column of these names.
         columns: How some of its columns are shown, where COLUMNS does not say it.
         order: Columns that are seen at first, in this order; None: all.
+        meanings: What the numbers of a column mean, where its name does not say it.
     """
     opened = st.session_state.get(find, "") if find else ""
     folded = fold_rows(frame, by=by, opened=opened) if find else None
@@ -80,10 +84,13 @@ def table(
         )
     rows, patterns = _page(rows, patterns, key=NO_WORD.sub("_", alt.lower()).strip("_"))
     known = COLUMNS | dict(columns or {})
+    helps = {name: {"help": literal(meaning)} for name, meaning in (meanings or {}).items()}
     look = {
         "alt": alt,
         "height": height or "auto",
-        "column_config": {name: known.get(str(name)) or _column(str(name)) for name in rows.columns},
+        "column_config": {
+            name: (known.get(str(name)) or _column(str(name))) | helps.get(str(name), {}) for name in rows.columns
+        },
         "column_order": order,
         "hide_index": True,
         "lazy": False,

@@ -59,7 +59,7 @@ def the_answer_and_the_views_follow_the_typing_without_a_button(page: Page) -> N
     field(page).fill("the [MASK] of england.")
     expect(metric(page, "Masks")).to_have_text("1")
     page.get_by_role("radio", name="Plausibility").click()
-    expect(metric(page, "Pseudo-perplexity")).to_be_visible()
+    expect(page.get_by_text("The text has a pseudo-perplexity of")).to_be_visible()
     expect(chip(page, "england")).to_have_css("background-color", re.compile(r"^rgb\("))
     expect(chip(page, "england")).to_contain_text(PERCENT)
     page.get_by_role("radio", name="Two sentences").click()

@@ -19,7 +19,8 @@ from inspector.plotting.labels import Named, write_labels
 from inspector.plotting.theme import LIGHT, Theme
 from inspector.text import count_text, percent_text, plain, plural, shorten
 
-HEIGHT, RADIUS = 500, 4.0  # pixels of the plot, and of a mark
+HEIGHT, RADIUS = 310, 4.0  # pixels of the plot, and of a mark
+LINE = 20  # pixels of what a half means
 POINTS = 400  # tokens with a mark of their own
 LABELS = 48  # tokens that get a label where there is room
 DECADE = math.log(10)
@@ -68,7 +69,7 @@ def contrast_scatter(
     marked = _choose(drawn, floor, pins, points)
     cells = count_cells(drawn, skip=marked["token_id"].to_numpy(), least=LEAST_RANGE)
     said = _say(tokens, drawn, marked, cells)
-    above = look.title_height(title, said) + 30  # the legend's line
+    above = look.title_height(title, said) + 2 * LINE
     figure = look.figure(
         title,
         said,
@@ -76,16 +77,8 @@ def contrast_scatter(
         height=above + HEIGHT + 62,
         margin={"t": above},
         xaxis=_across(cells, theme),
-        yaxis=_up(cells, names, theme),
-        legend={
-            "orientation": "h",
-            "x": 0,
-            "y": 1,
-            "yanchor": "bottom",
-            "itemsizing": "constant",
-            "itemclick": False,
-            "itemdoubleclick": False,
-        },
+        yaxis=_up(cells, theme),
+        showlegend=False,
         hovermode="closest",
         clickmode="event+select",
         dragmode="zoom",
@@ -100,6 +93,7 @@ def contrast_scatter(
         figure.add_trace(_cell_map(cells, name, color, slice(low, high), theme))
     for side in sides:
         figure.add_trace(_marks(marked, side, theme))
+        figure.add_annotation(_name_half(side))
     _add_labels(figure, marked, cells, sides=sides, pins=pins, theme=theme)
     return figure
 
@@ -155,12 +149,11 @@ def _across(cells: Cells, theme: Theme) -> dict[str, object]:
     }
 
 
-def _up(cells: Cells, names: tuple[str, str], theme: Theme) -> dict[str, object]:
+def _up(cells: Cells, theme: Theme) -> dict[str, object]:
     top = cells.up[-1]
-    first, second = (plain(shorten(name, 24)) for name in names)
     ratios = _ratios(top)
     return {
-        **look.axis(title=f"← more likely with {second}      more likely with {first} →", theme=theme),
+        **look.axis(title="", theme=theme),
         "range": [-top, top],
         "tickvals": [sign * math.log(ratio) for ratio in ratios for sign in (1, -1)] + [0],
         "ticktext": [f"{count_text(ratio)}×" for ratio in ratios for _ in (1, -1)] + ["equal"],
@@ -209,7 +202,7 @@ def _marks(marked: pd.DataFrame, side: _Side, theme: Theme) -> go.Scatter:
     # A token that both want alike stands with the first: it has to stand somewhere.
     mine = where(marked, signs >= 0 if side.sign > 0 else signs < 0)
     return go.Scatter(
-        name=f"more likely with <b>{plain(shorten(side.name, 40))}</b>",
+        name=plain(side.name),
         x=column(mine, "likelihood") or [None],
         y=column(mine, "difference") or [None],
         mode="markers",
@@ -217,10 +210,26 @@ def _marks(marked: pd.DataFrame, side: _Side, theme: Theme) -> go.Scatter:
         customdata=column(mine, "token_id"),
         hovertext=list(_hovers(mine, side)),
         hoverinfo="text",
-        showlegend=True,
         selected={"marker": {"color": theme.accent}},
         unselected={"marker": {"opacity": 1}},
     )
+
+
+def _name_half(side: _Side) -> dict[str, object]:
+    """Write above the plot what a half means."""
+    upper = side.sign > 0
+    return {
+        "x": 0,
+        "xref": "paper",
+        "xanchor": "left",
+        "y": 1,
+        "yref": "paper",
+        "yanchor": "bottom",
+        "yshift": LINE if upper else 0,
+        "text": f"{'● up' if upper else '◆ down'}: more likely with <b>{plain(shorten(side.name, 30))}</b>",
+        "showarrow": False,
+        "font": {"size": 13, "color": side.color},
+    }
 
 
 def _hovers(mine: pd.DataFrame, side: _Side) -> Iterator[str]:

@@ -192,7 +192,7 @@ def _surprise(rows: list[_Token], theme: Theme) -> dict[str, object]:
         "colorbar": {
             "orientation": "h",
             "title": {
-                "text": "surprisal in bits: 0 = certain, each bit halves the probability",
+                "text": "surprisal in bits, 0 = certain",
                 "side": "top",
                 "font": {"size": 12, "color": theme.muted},
             },

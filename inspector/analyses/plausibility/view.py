@@ -12,6 +12,7 @@ from inspector.view.blocks import Bars, Block, Figure, Sentence, Table
 from inspector.view.view import Headline, Picture, Tab, View, Why
 
 LISTED = 2  # alternatives of a token on a terminal
+SEEN = ("position", "token", "probability", "rank", "bits", "log_probability", "most_likely_here")
 
 
 def view(result: Plausibility, request: PlausibilityRequest, *, name: str) -> View:
@@ -29,11 +30,8 @@ def view(result: Plausibility, request: PlausibilityRequest, *, name: str) -> Vi
         if result.judged
         else None,
         beside=tuple(_beside(result)),
-        tabs=(
-            Tab("Tokens", lambda: [Table("plausibility", "Every token", result.tokens)]),
-            Tab("Alternatives", lambda: _alternatives(result)),
-        ),
-        why=(Why(words.WHY_CAUSAL, words.CAUSAL),) if result.method == "causal" else (),
+        tabs=(Tab("Tokens", lambda: [_tokens(result)]), Tab("Alternatives", lambda: _alternatives(result))),
+        why=tuple(_why(result)),
         more="--json prints the log probability of each token, and -k alternatives at its position.",
     )
 
@@ -52,6 +50,21 @@ def _bars(result: Plausibility) -> Bars:
 def _beside(result: Plausibility) -> Iterator[Block]:
     if result.judged:
         yield Sentence(words.totals(result))
+
+
+def _tokens(result: Plausibility) -> Table:
+    instead = words.alternatives(result, count=LISTED + 1)
+    tokens = result.tokens.assign(
+        most_likely_here=[instead.get(position, "") for position in result.tokens["position"].tolist()]
+    )
+    return Table("plausibility", "Every token", tokens, seen=SEEN, meanings=words.COLUMNS)
+
+
+def _why(result: Plausibility) -> Iterator[Why]:
+    if result.judged:
+        yield Why(words.WHY_MEASURES, words.measures(result))
+    if result.method == "causal":
+        yield Why(words.WHY_CAUSAL, words.CAUSAL)
 
 
 def _alternatives(result: Plausibility) -> Iterator[Block]:

@@ -6,6 +6,7 @@ from inspector.analyses.plausibility.result import Plausibility
 from inspector.text import percent_text
 
 WHY_CAUSAL = "Why is no mask filled?"
+WHY_MEASURES = "What do the values of the whole text mean?"
 CAUSAL = (
     "This model is causal: it predicts the next token and cannot fill masks. Instead, the answer is how plausible each "
     "token of a text is, given the tokens before it."
@@ -14,6 +15,7 @@ COLUMNS = {  # of the tokens -> what the numbers mean
     "rank": "1 is the most likely token of the vocabulary at this position.",
     "bits": "-log2 of the probability; 0 is certain.",
     "log_probability": "Natural logarithm.",
+    "most_likely_here": "The model's most likely tokens at this position.",
 }
 
 
@@ -60,36 +62,20 @@ def totals(result: Plausibility) -> str:
     )
 
 
-def measures(result: Plausibility) -> dict[str, tuple[float, str]]:
-    """Name -> the value for the whole text, and what it means."""
-    if result.log_likelihood is not None and result.perplexity is not None:
-        return {
-            "Log-likelihood": (
-                result.log_likelihood,
-                "Sum of the judged tokens' log probabilities (natural logarithm), each predicted from the tokens "
-                "before it. Closer to zero is more plausible; longer texts have lower values.",
-            ),
-            "Perplexity": (
-                result.perplexity,
-                "exp of the mean loss: the model is as uncertain as if it chose each token from this many equally "
-                "likely ones. Comparable between texts of different lengths, and between models with the same "
-                "tokenizer.",
-            ),
-        }
-    if result.pseudo_log_likelihood is None or result.pseudo_perplexity is None:
-        return {}
-    return {
-        "Pseudo-log-likelihood": (
-            result.pseudo_log_likelihood,
-            "Sum of the tokens' log probabilities, each judged with all others visible (Salazar et al. 2020). Closer "
-            "to zero is more plausible; longer texts have lower values.",
-        ),
-        "Pseudo-perplexity": (
-            result.pseudo_perplexity,
-            "exp of the negative mean of these log probabilities: the model is as uncertain as if it chose each token "
-            "from this many equally likely ones. Comparable between texts of different lengths.",
-        ),
-    }
+def measures(result: Plausibility) -> str:
+    """What the two values for the whole text mean."""
+    causal = result.method == "causal"
+    likelihood, perplexity = (
+        ("log-likelihood", "perplexity") if causal else ("pseudo-log-likelihood", "pseudo-perplexity")
+    )
+    seen = "predicted from the tokens before it" if causal else "judged with all others visible"
+    models = ", and between models with the same tokenizer" if causal else ""
+    return (
+        f"The {likelihood} is the sum of the tokens' log probabilities, each {seen}. Closer to zero is more plausible, "
+        f"and longer texts have lower values. The {perplexity} is exp of its negative mean: the model is as uncertain "
+        f"as if it chose each token from this many equally likely ones. It can be compared between texts of different "
+        f"lengths{models}."
+    )
 
 
 def judged(result: Plausibility) -> str:

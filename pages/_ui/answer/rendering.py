@@ -108,9 +108,7 @@ class PageView:
             return None
         if replacement := self._instead(figure):
             return replacement(figure)
-        drawn = figure.draw(session.theme())
-        with st.container(height=parts.frame_height(drawn), border=False):
-            parts.chart(drawn, alt=figure.alt, key=figure.name)
+        parts.picture(figure.draw(session.theme()), alt=figure.alt, key=figure.name)
         return None
 
     def beside(self, selected: Callable[[Any], None] | None = None, given: Any = None) -> None:
@@ -175,7 +173,15 @@ class PageView:
             return
         st.markdown(f"**{literal(table.title)}**")
         height = HEIGHT if len(table.frame) > LONG else None
-        parts.table(table.frame, alt=table.title, height=height, by=table.by, columns=self.columns)
+        parts.table(
+            table.frame,
+            alt=table.title,
+            height=height,
+            by=table.by,
+            columns=self.columns,
+            order=table.seen or None,
+            meanings=table.meanings,
+        )
         table_files.offer(table.frame, name=f"{self.name}-{table.name}")
 
 

@@ -243,8 +243,10 @@ def test_the_tokens_that_matter_have_marks():
 def test_up_is_the_first_text_and_down_the_second(theme):
     figure = contrast_scatter(vocabulary(500), names=("<i>x</i>", "car"), title="t", theme=theme)
     upper, lower = scatters(figure)
-    assert upper.name == "more likely with <b>&lt;i&gt;x&lt;/i&gt;</b>"
-    assert lower.name == "more likely with <b>car</b>"
+    assert (upper.name, lower.name) == ("&lt;i&gt;x&lt;/i&gt;", "car")
+    assert [each.text for each in layout(figure).annotations if "more likely" in each.text] == [
+        "● up: more likely with <b>&lt;i&gt;x&lt;/i&gt;</b>", "◆ down: more likely with <b>car</b>"
+    ]  # fmt: skip
     assert (upper.marker.color, lower.marker.color) == theme.groups[:2]
     assert upper.marker.symbol != lower.marker.symbol
     low, high = layout(figure).yaxis.range
