@@ -16,6 +16,7 @@ SENTENCE_CONFIGS = tuple(
 INNER = re.compile(r"0_[A-Za-z0-9_-]{1,80}")  # the folder of the first, where it has one
 GENERATION = "generation_config.json"
 TEMPLATE = "chat_template.jinja"
+PARAMS = "params.json"  # Mistral's settings
 # Basename -> format; whatever transformers reads beside the weights, code left out.
 CONFIGS = {
     "config.json": "json",
@@ -25,6 +26,7 @@ CONFIGS = {
     "special_tokens_map.json": "json",
     "added_tokens.json": "json",
     "adapter_config.json": "json",
+    PARAMS: "json",
     **dict.fromkeys((MODULES, *SENTENCE_CONFIGS), "json"),
 }
 VOCABULARIES = {

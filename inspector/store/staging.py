@@ -27,10 +27,11 @@ from inspector.store.manifests.findings import TOTAL, Finding
 from inspector.store.manifests.manifest import FileInfo, Manifest, Translated
 from inspector.store.manifests.reader import FOLDER, WEIGHTS
 from inspector.store.modules import stage_modules
-from inspector.store.names import CONFIGS, INDEXES, MODULES, clean_name, file_format, weight_format
+from inspector.store.names import CONFIGS, INDEXES, MODULES, PARAMS, clean_name, file_format, weight_format
 from inspector.store.origins.sources import Source
 from inspector.store.readers.ggml import READ, as_stored
 from inspector.store.readers.index import Weights, choose_weights
+from inspector.store.readers.jsons import read_json
 from inspector.store.readers.ranges import stamp_of
 from inspector.store.readers.sets import put_together, read_header, refuse_sizes
 from inspector.store.sizes import size_warnings
@@ -41,6 +42,7 @@ from inspector.text import plural, some
 NO_CONFIG = "There is no config.json: the tensors can be listed, but no model can be built from them."
 NO_TOKENIZER = "There is no tokenizer in this checkpoint: tokens are shown by their ids."
 UNREAD_TOKENIZER = "The tokenizer in a GGUF file is not read: tokens are shown by their ids."
+MAX_PARAMS_NBYTES = 1_000_000
 COMMON = re.compile(r"(pytorch_)?model[-.]")  # how the names of most weight files begin
 BESIDE = "{names}: not read, since a GGUF file brings its own configuration and tokenizer."
 UNREAD_BLOCKS = "{count} stored as {block}, which this tool does not dequantize: only the headers are shown."
@@ -159,6 +161,7 @@ def rebuilt(source: Source, *, settings: Settings, progress: Progress) -> Iterat
         if weight_format(name) is None or name in (*contents.weights.names, *contents.weights.numbered)
         if not contents.weights.alone or weight_format(name)
         if name not in INDEXES or name == contents.weights.index
+        if name != PARAMS or "config.json" not in source.files
         if name not in MODEL_CONFIGS or name in contents.configs
     }
     with workspace(settings.home) as temporary:
@@ -237,7 +240,7 @@ def _read(source: Source, progress: Progress) -> _Contents:
     if weights.alone:
         translation = translate_gguf(found.tensors, settings, blocks, source.files)
     else:
-        translation = translate(found.tensors, config, settings)
+        translation = translate(found.tensors, config, settings or _read_params(source, config))
     found = replace(found, tensors=translation.tensors, findings=found.findings + translation.findings)
     config, own = translation.config, {theirs: mine for mine, theirs in translation.translated.names.items()}
     if blocks:
@@ -246,7 +249,7 @@ def _read(source: Source, progress: Progress) -> _Contents:
     warnings += translation.said
     if config is not None:
         warnings = [each for each in warnings if each != NO_CONFIG]
-        held = as_stored(found.tensors, quantization.get(BLOCKS, {}))
+        held = as_stored(found.tensors, quantization[BLOCKS]) if blocks else found.tensors
         if not weights.alone:  # of which a model that does not fit was not made
             refuse_sizes(config, weights, found, source.files)
         warnings += size_warnings(config, held)
@@ -273,6 +276,14 @@ def _read_config(source: Source, weights: Weights) -> tuple[dict[str, Any] | Non
         return None, {}, (NO_CONFIG,)
     rebuilt = rebuild_config(source.files["config.json"])
     return rebuilt.settings, rebuilt.quantization, rebuilt.warnings
+
+
+def _read_params(source: Source, config: dict[str, Any] | None) -> dict[str, Any]:
+    """What stands in params.json, where no config.json counts instead."""
+    if config is not None or PARAMS not in source.files:
+        return {}
+    params = read_json(source.files[PARAMS], PARAMS, limit=MAX_PARAMS_NBYTES)
+    return params if isinstance(params, dict) else {}
 
 
 def _beside(files: Mapping[str, Path]) -> tuple[str, ...]:

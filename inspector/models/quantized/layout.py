@@ -13,6 +13,7 @@ from inspector.models.quantized.companions import Unread, find_unread
 from inspector.models.quantized.formats import CONVENTIONS, FLOATS, Codes, UnreadableError, blocks
 from inspector.store.configs import BLOCKS
 from inspector.store.foreign.gguf_models import is_raised, swapped_heads
+from inspector.store.foreign.mistral import turned_heads
 from inspector.store.manifests.columns import Kind, TensorInfo, Tensors
 from inspector.store.manifests.documents import collector_paused
 from inspector.store.manifests.manifest import Manifest
@@ -118,12 +119,12 @@ def find_quantized(manifest: Manifest) -> dict[str, Quantized]:
 
 
 def find_turned(manifest: Manifest, known: Collection[str]) -> dict[str, Quantized]:
-    """Find the plain numbers of a GGUF file that are not as the model has them, name -> what they are read by.
+    """Find the plain numbers of a GGUF or Mistral's file that are not as the model has them, name -> how to read them.
 
     Args:
         known: What is read as codes.
     """
-    if not manifest.is_gguf or manifest.config is None:
+    if manifest.config is None or not (manifest.is_gguf or manifest.translated.names):
         return {}
     floats = (each for each in manifest.tensors if each.dtype in FLOATS and each.name not in known)
     turned = ((each, _turning(manifest, each.name, each.shape)) for each in floats)
@@ -135,13 +136,14 @@ def find_turned(manifest: Manifest, known: Collection[str]) -> dict[str, Quantiz
 
 
 def _turning(manifest: Manifest, name: str, shape: tuple[int, ...]) -> dict[str, int]:
-    """What llama.cpp did to the numbers of a tensor: "heads" whose rows it swapped, "more" that it added."""
+    """What the numbers of a tensor have undergone: "heads" whose rows have another order, "more" that was added."""
     config = manifest.config
-    if not manifest.is_gguf or config is None or not shape:
+    if config is None or not shape:
         return {}
-    if is_raised(config, name):
+    if manifest.is_gguf and is_raised(config, name):
         return {"more": 1}
-    heads = swapped_heads(config, name)
+    theirs = manifest.translated.names.get(name, name)
+    heads = swapped_heads(config, name) if manifest.is_gguf else turned_heads(config, theirs)
     return {"heads": heads} if heads and not shape[0] % (2 * heads) else {}
 
 

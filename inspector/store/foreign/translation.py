@@ -10,6 +10,7 @@ from typing import Any
 
 from inspector.errors import CheckpointError
 from inspector.store.configs import keep_settings
+from inspector.store.foreign import mistral
 from inspector.store.foreign.gguf_models import NOT_READ_AS_MODEL, read_as_model
 from inspector.store.foreign.gguf_settings import NoModelError
 from inspector.store.foreign.model_types import guess_model_type
@@ -18,8 +19,10 @@ from inspector.store.foreign.wrappers import describe_wrappers, unwrapped
 from inspector.store.manifests.columns import TensorInfo, Tensors
 from inspector.store.manifests.findings import NO_MODEL, Finding
 from inspector.store.manifests.manifest import Translated
+from inspector.store.names import PARAMS
 from inspector.store.readers.ggml import as_stored
 from inspector.store.sizes import refuse_wrong_sizes
+from inspector.text import quoted
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,7 @@ def translate(tensors: Tensors, config: dict[str, Any] | None, settings: Mapping
     Args:
         tensors: As the files have them.
         config: config.json, rebuilt; None: there is none.
-        settings: What lies beside the weights in a file of PyTorch's: nanoGPT's `model_args`.
+        settings: What lies beside the weights: nanoGPT's `model_args` in a file of PyTorch's, Mistral's params.json.
 
     Raises:
         CheckpointError: If two tensors would have the same name.
@@ -52,6 +55,15 @@ def translate(tensors: Tensors, config: dict[str, Any] | None, settings: Mapping
         config, zeros = keep_settings(nanogpt_config(settings)), absent_biases(settings, found)
         found = transposed(found)
         said.append(SAID + NO_BIAS * bool(zeros))
+    elif config is None and settings and (names := mistral.mistral_names(found.names)):
+        renamed = found.renamed(names)
+        if why := mistral.why_not(settings) or _contradiction(mistral.mistral_config(settings, found.numbers), renamed):
+            said.append(mistral.NOT_READ.format(why=why))
+        else:
+            config = keep_settings(mistral.mistral_config(settings, found.numbers))
+            theirs, mine = next((a, b) for a, b in names.items() if "wq" in a or a == "norm.weight")
+            said.append(mistral.SAID.format(theirs=quoted(theirs), mine=quoted(mine)))
+            found, own = renamed, {file: names[own.get(file, file)] for file in tensors.names}
     elif config is not None and not config.get("model_type"):
         model_type, why = guess_model_type(config, found.numbers)
         if why:
@@ -90,6 +102,15 @@ def translate_gguf(
         finding = Finding(tensors[0].file, NO_MODEL, len(tensors), said)
         return Translation(tensors, None, said=(said,), findings=(finding,))
     return Translation(renamed, config, Translated(_other_names(model.names)), (model.said,))
+
+
+def _contradiction(config: dict[str, Any], tensors: Tensors) -> str:
+    """What of Mistral's settings its tensors cannot fill, in words; "" if they can."""
+    try:
+        refuse_wrong_sizes(config, tensors)
+    except CheckpointError as error:
+        return str(error).replace("config.json", PARAMS).removesuffix(".")
+    return ""
 
 
 def _refuse_wrong_sizes(config: dict[str, Any], tensors: Tensors) -> None:
