@@ -17,6 +17,7 @@ from inspector.store.adapters import CONFIG as ADAPTER_CONFIG
 from inspector.store.adapters import describe_adapter, read_adapter_config
 from inspector.store.configs import BLOCKS, rebuild_config
 from inspector.store.files import put_folder, workspace
+from inspector.store.foreign.gguf_tokenizer import stage_template, why_not_read
 from inspector.store.foreign.translation import translate, translate_gguf
 from inspector.store.generation import stage_generation
 from inspector.store.hashing import Identity, fingerprint_of, identify
@@ -43,6 +44,7 @@ NO_CONFIG = "There is no config.json: the tensors can be listed, but no model ca
 NO_TOKENIZER = "There is no tokenizer in this checkpoint: tokens are shown by their ids."
 UNREAD_TOKENIZER = "The tokenizer in a GGUF file is not read: tokens are shown by their ids."
 MAX_PARAMS_NBYTES = 1_000_000
+NOT_READ_SINCE = "Of that tokenizer, {why}."
 COMMON = re.compile(r"(pytorch_)?model[-.]")  # how the names of most weight files begin
 BESIDE = "{names}: not read, since a GGUF file brings its own configuration and tokenizer."
 UNREAD_BLOCKS = "{count} stored as {block}, which this tool does not dequantize: only the headers are shown."
@@ -64,6 +66,7 @@ class _Contents:
     configs: dict[str, dict[str, Any]]  # file -> what is kept of it: of a model, or of an adapter alone
     findings: tuple[Finding, ...]
     translated: Translated = field(default_factory=Translated)
+    metadata: Mapping[str, Any] = field(default_factory=dict)  # of a GGUF file
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +171,9 @@ def rebuilt(source: Source, *, settings: Settings, progress: Progress) -> Iterat
         built = temporary / "entry"
         (built / FOLDER).mkdir(parents=True)
         has_tokenizer = stage_tokenizer(used, built / FOLDER)
+        if contents.weights.alone:
+            has_tokenizer = not why_not_read(contents.metadata)
+            stage_template(contents.metadata, built / FOLDER)
         if MODULES in used:
             stage_modules(used, built / FOLDER)
         stage_generation(used, built / FOLDER)
@@ -265,6 +271,7 @@ def _read(source: Source, progress: Progress) -> _Contents:
         configs,
         found.findings,
         translation.translated,
+        settings if weights.alone else {},
     )
 
 
@@ -300,6 +307,8 @@ def _unread_blocks(blocks: Mapping[str, str]) -> list[str]:
 
 def _warnings(contents: _Contents, source: Source, *, has_tokenizer: bool) -> tuple[str, ...]:
     """Those told before come first, in their order: some name files that were left out then."""
-    absent = UNREAD_TOKENIZER if contents.weights.alone else NO_TOKENIZER
-    found = (*contents.warnings, *(() if has_tokenizer else (absent,)))
+    absent = (NO_TOKENIZER,)
+    if contents.weights.alone:
+        absent = UNREAD_TOKENIZER, NOT_READ_SINCE.format(why=why_not_read(contents.metadata))
+    found = (*contents.warnings, *(() if has_tokenizer else absent))
     return (*source.told, *(warning for warning in found if warning not in source.told))

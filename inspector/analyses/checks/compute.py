@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 from inspector.analyses.checks import words
 from inspector.analyses.checks.compute_dtypes import DTYPES, check_dtypes
@@ -41,6 +42,7 @@ from inspector.store.manifests.findings import ABSENT
 from inspector.store.manifests.manifest import Manifest
 
 KEPT = "checks by headers"
+CONFIG = "config.json"
 READ = (NUMBERS, ZEROS, MAGNITUDES, SCALES)
 BY_NUMBERS = (*READ, *VOCABULARY, PADDING)
 ORDER = (SHAPES, WEIGHTS, LEFT_OVER, TIES, *READ, DTYPES, *VOCABULARY, PADDING, PICKLES, FILES)
@@ -66,6 +68,8 @@ def check(checkpoint: Checkpoint, request: CheckRequest, *, progress: Progress) 
     if checkpoint.manifest.adapter:  # which need not have what a model has
         unmade = [name for name, each in by_name.items() if each.status == "warn" and not each.checked]
         by_name |= {name: nothing_to_check(name, words.NO_MODEL) for name in unmade}
+    if said := checkpoint.manifest.says_all:
+        by_name = {name: _from(said, each) for name, each in by_name.items()}
     counted = Counter(each.status for each in by_name.values())
     return Checks(
         name=checkpoint.name,
@@ -76,6 +80,16 @@ def check(checkpoint: Checkpoint, request: CheckRequest, *, progress: Progress) 
         norms=norms,
         measured=measured,
     )
+
+
+def _from(file: str, check: Check) -> Check:
+    """A check that names the file which settings are from, where that is not config.json."""
+
+    def named(text: str) -> str:
+        return text.replace(CONFIG, file)
+
+    evidence = (replace(each, subject=named(each.subject), detail=named(each.detail)) for each in check.evidence)
+    return replace(check, detail=named(check.detail), next_step=named(check.next_step), evidence=tuple(evidence))
 
 
 def _by_headers(checkpoint: Checkpoint, progress: Progress) -> tuple[Check, ...]:

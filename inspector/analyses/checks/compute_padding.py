@@ -37,7 +37,7 @@ class Facts:
 
 def check_padding(checkpoint: Checkpoint) -> Check:
     """The padding id has a row, and is the tokenizer's."""
-    if checkpoint.manifest.is_gguf:
+    if UNREAD_TOKENIZER in checkpoint.manifest.warnings:
         return not_checked(PADDING, UNREAD_TOKENIZER, CHECK_THE_ORIGINAL)
     try:
         facts = _read(checkpoint)

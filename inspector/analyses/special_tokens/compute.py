@@ -68,7 +68,7 @@ def tokens(checkpoint: Checkpoint, *, progress: Progress) -> SpecialTokens:
     progress(None, "Reading the chat template")
     with libraries():
         chat = _read_chat(checkpoint, tokenizer)
-    stops_by = next((file for file in (GENERATION, CONFIG) if said.ids["eos"].get(file)), "")
+    stops_by = next((file for file, ids in said.ids["eos"].items() if ids), "")
     eos_ids = said.ids["eos"].get(stops_by, ())
     table, rows = _table(checkpoint, tokenizer, said, chat, progress)
     end = chat.turn_end
@@ -91,7 +91,7 @@ def _read_files(checkpoint: Checkpoint, tokenizer: Tokens) -> _Files:
     ids: dict[str, dict[str, tuple[int, ...]]] = {}
     for role in IDS:
         key = f"{role}_token_id"
-        read = {GENERATION: generation.get(key), CONFIG: read_setting(config, key).value}
+        read = {GENERATION: generation.get(key), manifest.says_all or CONFIG: read_setting(config, key).value}
         ids[role] = {file: found for file, value in read.items() if (found := _as_ids(value))}
     roles = {
         role: {

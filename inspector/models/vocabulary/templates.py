@@ -45,7 +45,7 @@ def find_templates(manifest: Manifest) -> dict[str, str]:
     """
     found = {}
     if (manifest.folder / TEMPLATE).exists():
-        found[TEMPLATE] = (manifest.folder / TEMPLATE).read_text("utf-8")
+        found[manifest.says_all or TEMPLATE] = (manifest.folder / TEMPLATE).read_text("utf-8")
     said = read_settings(manifest).get("chat_template")
     if isinstance(said, list):
         named = {each["name"]: each["template"] for each in said}

@@ -13,6 +13,7 @@ from tokenizers.implementations.bert_wordpiece import BertWordPieceTokenizer
 from inspector.errors import NotInCheckpointError, NoTokenizerError
 from inspector.models.vocabulary.bare import BARE, GENERIC, add_ends, bare_roles, read_bare
 from inspector.models.vocabulary.distrust import translated
+from inspector.models.vocabulary.gguf_tokenizer import read_gguf_tokenizer
 from inspector.models.vocabulary.library import SPECIAL_ROLES, WHOLE, ReadTokenizer, find_class_name, read_as_library
 from inspector.models.vocabulary.python_classes import (
     NOT_SUPPORTED,
@@ -30,6 +31,10 @@ UNREADABLE = (
     "The tokenizer files ({files}) cannot be read: if AutoTokenizer.from_pretrained() cannot read them either, compare "
     "them with their source."
 )
+UNREADABLE_IN_GGUF = (
+    "The tokenizer in the GGUF file cannot be read: if llama.cpp cannot read it either, convert the original model "
+    "again."
+)
 UNREAD_BY_CLASS = (
     "transformers' {class_name} does not read {file}: add the tokenizer.json that "
     "AutoTokenizer.from_pretrained(...).save_pretrained() writes."
@@ -46,6 +51,8 @@ USUAL = {
 
 def has_tokenizer(manifest: Manifest) -> bool:
     """Whether the checkpoint brings tokenizer files of its own."""
+    if manifest.is_gguf:
+        return UNREAD_TOKENIZER not in manifest.warnings
     names = {path.name for path in manifest.folder.iterdir()}
     if not is_supported(_python_class(manifest)):
         return False
@@ -61,6 +68,11 @@ def read_tokenizer(manifest: Manifest) -> ReadTokenizer:
         NotInCheckpointError: If there are none.
         CheckpointError: If they cannot be read.
     """
+    if manifest.is_gguf:
+        if not has_tokenizer(manifest):
+            raise NoTokenizerError(UNREAD_TOKENIZER)
+        with translated(UNREADABLE_IN_GGUF):
+            return read_gguf_tokenizer(manifest)
     names = {path.name for path in manifest.folder.iterdir()}
     if not is_supported(name := _python_class(manifest)):
         raise NotInCheckpointError(NOT_SUPPORTED.format(name=name))
@@ -69,8 +81,6 @@ def read_tokenizer(manifest: Manifest) -> ReadTokenizer:
             with translated(UNREADABLE.format(files=", ".join(needed))):
                 found = None if name else read_as_library(manifest, needed)
                 return found or _of_files(read(manifest), manifest, needed)
-    if manifest.is_gguf:
-        raise NoTokenizerError(UNREAD_TOKENIZER)
     if found := _bare_file(names):
         with translated(UNREADABLE.format(files=found)):
             return _read_bare(manifest, found)

@@ -51,7 +51,8 @@ FOUR_NORMS = {
 }
 HEAD_NORMS = {"attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm"}
 HEADS = {"q_proj": "num_attention_heads", "k_proj": "num_key_value_heads"}
-IDS = {"bos_token_id": "bos_token_id", "eos_token_id": "eos_token_id", "padding_token_id": "pad_token_id"}
+IDS = {"bos_token_id": "bos_token_id", "padding_token_id": "pad_token_id"}
+ENDS = ("eos_token_id", "eot_token_id", "eom_token_id")  # of a text, a turn, a message: llama.cpp stops at each
 SAID = (
     "The GGUF file is read as {class_name}: settings are made from its metadata, and tensors have the names of that "
     "class, so {theirs} is {mine}."
@@ -144,7 +145,8 @@ def _own_name(name: str, family: Family) -> str:
 
 def _config(family: Family, metadata: Metadata, held: Mapping[str, TensorInfo], read: ReadNumbers) -> dict[str, Any]:
     sizes = Sizes.of(metadata)
-    ids = {setting: metadata.values.get(f"tokenizer.ggml.{key}") for key, setting in IDS.items()}
+    ids = {setting: _id(metadata, key) for key, setting in IDS.items()}
+    ends = [*dict.fromkeys(each for key in ENDS if (each := _id(metadata, key)) is not None)]
     config: dict[str, Any] = {
         "model_type": family.model_type,
         "architectures": [family.class_name],
@@ -153,10 +155,16 @@ def _config(family: Family, metadata: Metadata, held: Mapping[str, TensorInfo], 
         "vocab_size": held[TOKEN_EMBEDDING].shape[0],
         "tie_word_embeddings": OUTPUT not in held,
         "rope_parameters": rotary_positions(metadata, sizes, held.get(FREQUENCIES), read),
-        **{setting: told if type(told) is int and 0 <= told < 1 << 31 else None for setting, told in ids.items()},
+        **ids,
+        "eos_token_id": ends if len(ends) > 1 else next(iter(ends), None),
         **{setting: any(name.endswith(ending) for name in held) for ending, setting in family.biases},
     }
     return config | (family.more(metadata, sizes, config["rope_parameters"]) if family.more else {})
+
+
+def _id(metadata: Metadata, key: str) -> int | None:
+    told = metadata.values.get(f"tokenizer.ggml.{key}")
+    return told if type(told) is int and 0 <= told < 1 << 31 else None
 
 
 def _gemma2(metadata: Metadata, sizes: Sizes, rope: dict[str, Any]) -> dict[str, Any]:

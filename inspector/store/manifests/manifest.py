@@ -88,7 +88,12 @@ class Manifest:
     @property
     def is_gguf(self) -> bool:
         """Whether its weights are GGUF files, which bring their own configuration and tokenizer."""
-        return any(file.format == "gguf" for file in self.files)
+        return bool(self.says_all)
+
+    @property
+    def says_all(self) -> str:
+        """The GGUF file that settings and special tokens are from, as no file of JSON is there; "" if there are."""
+        return next((file.name for file in self.files if file.format == "gguf"), "")
 
     @property
     def by_name(self) -> Mapping[str, TensorInfo]:
