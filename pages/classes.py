@@ -22,7 +22,7 @@ parts.warnings(classes.warnings)
 st.markdown(literal(words.headline(classes)))
 
 family, tree = parts.main_row((1, 1))
-drawn = class_tree(classes.hierarchy, classes.siblings, name=checkpoint.name, theme=session.theme())
+drawn = parts.drawn(lambda theme: class_tree(classes.hierarchy, classes.siblings, name=checkpoint.name, theme=theme))
 with family, st.container(key="family_tree", height=parts.frame_height(drawn)):
     parts.chart(drawn, alt="Model classes from torch.nn.Module down; the tabs Loads as and Adds list the same")
 with tree, st.container(key="module_tree", gap="xxsmall"):

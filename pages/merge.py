@@ -24,8 +24,8 @@ show = {"ok": st.success, "note": st.info}.get(words.judged(proof), st.error)
 show(literal(words.headline(proof)))
 picture, side = parts.main_row()
 with picture:
-    heatmap = verdict_map(
-        proof.tensors, title=words.title(proof), subtitle=words.subtitle(proof), theme=session.theme()
+    heatmap = parts.drawn(
+        lambda theme: verdict_map(proof.tensors, title=words.title(proof), subtitle=words.subtitle(proof), theme=theme)
     )
     with st.container(height=parts.frame_height(heatmap), border=False):
         parts.chart(

@@ -23,7 +23,7 @@ parts.warnings(sharing.warnings)
 
 def draw_graph(figure: Figure) -> int | None:
     """Draw the graph; gives the row that was clicked."""
-    graph = figure.draw(session.theme())
+    graph = parts.drawn(figure.draw)
     with st.container(key="sharing_graph", height=parts.frame_height(graph)):
         picked = parts.clickable(graph, key=figure.name, alt=figure.alt)
     return picked[0] if picked else None

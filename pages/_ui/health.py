@@ -11,7 +11,7 @@ from inspector.analyses.embeddings.result import Embeddings
 from inspector.analyses.embeddings.result_health import Finding, Health
 from inspector.results.checkpoint import Opened
 from inspector.text import literal
-from pages._ui import parts, session, table_files
+from pages._ui import parts, table_files
 
 # status -> word, symbol, color
 STATUS = {
@@ -61,12 +61,14 @@ def _draw_undertrained(result: Embeddings, *, checkpoint: Opened) -> None:
     if indicator.measure == "none":
         return
     judged = len(result.health.scores.dropna())
-    figure = score_histogram(
-        result.health.scores,
-        indicator,
-        title=f"Scores of all ordinary tokens of {checkpoint.name}",
-        subtitle=f"{len(result.undertrained):,} of {judged:,} are listed",
-        theme=session.theme(),
+    figure = parts.drawn(
+        lambda theme: score_histogram(
+            result.health.scores,
+            indicator,
+            title=f"Scores of all ordinary tokens of {checkpoint.name}",
+            subtitle=f"{len(result.undertrained):,} of {judged:,} are listed",
+            theme=theme,
+        )
     )
     parts.chart(figure, alt="Histogram of scores, with the threshold and the unused rows")
     if result.undertrained.empty:

@@ -11,6 +11,8 @@ from streamlit.delta_generator import DeltaGenerator
 from streamlit.elements.lib.mutable_tab_container import TabContainer
 
 from inspector.catalog import PAGES
+from inspector.plotting.theme import LIGHT, Theme
+from inspector.report.recolor import changes, plain
 from inspector.request import Request
 from inspector.results.checkpoint import Opened
 from inspector.text import count_text, literal
@@ -71,6 +73,15 @@ def count(label: str, number: int | None, *, explanation: str = "") -> None:
         return
     exact = f"{number:,}"
     st.metric(label, count_text(number) if number >= 100_000 else exact, help=f"{exact}. {explanation}")
+
+
+def drawn(draw: Callable[[Theme], go.Figure]) -> go.Figure:
+    """Draw a figure in the page's colors; a dark one carries what is otherwise on paper, for the files made of it."""
+    theme = session.theme()
+    figure = draw(theme)
+    if theme is not LIGHT:
+        figure.layout.meta = {"paper": list(changes(plain(figure, theme), plain(draw(LIGHT), LIGHT)))}
+    return figure
 
 
 def chart(

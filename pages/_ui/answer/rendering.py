@@ -15,7 +15,7 @@ from inspector.request import Request
 from inspector.text import literal
 from inspector.view.blocks import Block, Bullets, Code, Facts, Figure, Table
 from inspector.view.view import Headline, View, view_of
-from pages._ui import finding, parts, session, table_files
+from pages._ui import finding, parts, table_files
 from pages._ui.words import listed
 
 WHY = "Why"  # the tab of questions and answers
@@ -108,7 +108,7 @@ class PageView:
             return None
         if replacement := self._instead(figure):
             return replacement(figure)
-        parts.picture(figure.draw(session.theme()), alt=figure.alt, key=figure.name)
+        parts.picture(parts.drawn(figure.draw), alt=figure.alt, key=figure.name)
         return None
 
     def beside(self, selected: Callable[[Any], None] | None = None, given: Any = None) -> None:
@@ -155,7 +155,7 @@ class PageView:
         elif isinstance(block, Table):
             self.table(block)
         elif isinstance(block, Figure):
-            parts.chart(block.draw(session.theme()), alt=block.alt, key=block.name)
+            parts.chart(parts.drawn(block.draw), alt=block.alt, key=block.name)
         elif isinstance(block, Facts):
             parts.facts(dict(block.pairs))
         elif isinstance(block, Code):

@@ -28,7 +28,17 @@ async function cameraOf(root) {
   return null;
 }
 
-/** The chart as SVG. Plotly's button alone draws it here, and saves it as a file: what it saves is caught. */
+/** What a chart draws on paper: `meta` of a dark one has the paths in it and the values of the light one. */
+function onPaper({ data, layout }) {
+  const paper = structuredClone({ data, layout });
+  for (const [path, value] of layout.meta?.paper ?? []) {
+    const holder = path.slice(0, -1).reduce((at, step) => at[step], paper);
+    holder[path.at(-1)] = value;
+  }
+  return paper;
+}
+
+/** The chart as SVG, in light colors. Plotly's button alone draws it here, and saves it as a file: what it saves is caught. */
 function drawn({ chart, camera }, width) {
   const before = chart._context.toImageButtonOptions;
   chart._context.toImageButtonOptions = { format: "svg", width, height: chart._fullLayout.height };
@@ -47,7 +57,10 @@ function drawn({ chart, camera }, width) {
       return caught;
     };
   });
+  const { data, layout } = chart;
+  Object.assign(chart, onPaper(chart)); // the button copies what it finds there
   camera.click();
+  Object.assign(chart, { data, layout });
   chart._context.toImageButtonOptions = before;
   return svg;
 }
