@@ -61,6 +61,7 @@ def open_checkpoint(reference: str) -> Opened | None:
         checkpoint = reach(reference)
     except InspectorError as error:
         st.session_state["refusal"] = str(error)
+        st.session_state["refused"] = reference, str(error)
         return None
     st.session_state["opened"] = checkpoint
     agreeing.agree(checkpoint.reference)  # a link may have another name for it

@@ -63,6 +63,7 @@ def _open_wanted() -> None:
     checkpoint = session.open_checkpoint(state["wanted"])
     del state["wanted"]
     if checkpoint:
+        state.pop("refusal", None)
         _show(checkpoint)
 
 
@@ -118,10 +119,13 @@ def _show_refusal() -> None:
     if sentence is None:
         return
     st.error(literal(sentence), icon=":material/block:")
+    reference, about = st.session_state.get("refused", ("", ""))
+    offered = about == sentence and folders.offer_inside(reference)
     checkpoint = st.session_state.get("opened")
     with st.container(horizontal=True, vertical_alignment="center"):
         if checkpoint is None:
-            st.button(f"Open {running.FIRST}", type="primary", on_click=session.want, args=(running.FIRST,))
+            kind = "secondary" if offered else "primary"
+            st.button(f"Open {running.FIRST}", type=kind, on_click=session.want, args=(running.FIRST,))
         else:
             st.button("Dismiss", on_click=st.session_state.pop, args=("refusal",))
             st.caption(f"**{literal(checkpoint.name)}** stays open.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -225,3 +226,40 @@ print(sorted({"torch", "transformers", "umap", "tokenizers"} & set(sys.modules))
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_training_runs_checkpoints_are_offered_by_a_click(roots: Path, open_app: Open) -> None:
+    for step in (20, 1000, 500):
+        shutil.copytree(DEMOS["demo-gpt2"].folder, roots / "run" / f"checkpoint-{step}")
+    app = open_app("overview", checkpoint="path:run", agreed="path:run")
+    assert literal("The latest is run/checkpoint-1000;") in app.error[0].value
+    assert app.selectbox(key="folder inside").options == ["checkpoint-500", "checkpoint-20"]
+    app.selectbox(key="folder inside").set_value("path:run/checkpoint-20").run()
+    assert not app.error
+    assert app.session_state["opened"].reference == "path:run/checkpoint-20"
+
+    app.session_state["wanted"] = "path:run"
+    app.run()
+    button(app, f"Open {literal('checkpoint-1000')}, the latest").click().run()
+    assert not app.error
+    assert app.session_state["opened"].reference == "path:run/checkpoint-1000"
+
+
+def test_a_training_run_is_followed_on_snapshots(roots: Path, open_app: Open) -> None:
+    for step in (500, 1000):
+        shutil.copytree(DEMOS["demo-bert"].folder, roots / "run" / f"checkpoint-{step}")
+    app = open_app("overview", checkpoint="path:run", agreed="path:run")
+    button(app, "Follow the run on Snapshots").click().run()
+    assert not app.exception
+    assert [each.value for each in app.error] == []
+    assert app.selectbox(key="run").value == "path:run"
+    assert app.session_state["opened"].reference == "path:run/checkpoint-1000"
+
+
+def test_folders_that_tell_no_step_are_offered_and_called_no_run(roots: Path, open_app: Open) -> None:
+    for name in ("one", "two"):
+        shutil.copytree(DEMOS["demo-gpt2"].folder, roots / "both" / name)
+    app = open_app("overview", checkpoint="path:both", agreed="path:both")
+    button(app, "Open one").click().run()
+    assert app.session_state["opened"].reference == "path:both/one"
+    assert not [each for each in app.button if "Snapshots" in each.label]

@@ -24,6 +24,7 @@ OTHERWISE = {
     "From": "a way to open something, which then stands there",
     "Hub id": "a way to open something, which then stands there",
     "Folder, archive or weight file": "a way to open something, which then stands there",
+    "Another one": "a way to open something, which then stands there",
     "Found on this machine": "a way to open something, which then stands there",
     "Upload": "says which upload is changed",
 }

@@ -71,8 +71,13 @@ def checkpoints_in(folder: Path, *, within: tuple[Path, ...] = ()) -> tuple[Path
     return tuple(sorted(found, key=lambda path: (-(step_of(path.name) or 0), not _is_main(path), str(path))))
 
 
-def only_checkpoint_in(folder: Path, *, within: tuple[Path, ...] = ()) -> Path | None:
+def only_checkpoint_in(folder: Path, *, within: tuple[Path, ...] = (), typed: Path | None = None) -> Path | None:
     """The one checkpoint inside a folder; None: there is none, and the folder itself is looked at.
+
+    Args:
+        folder: Where it really lies.
+        within: As in `checkpoints_in`.
+        typed: As the folder was named: paths are given below that.
 
     Raises:
         CheckpointError: If there are several: with the path of each, the one that is meant first.
@@ -84,7 +89,7 @@ def only_checkpoint_in(folder: Path, *, within: tuple[Path, ...] = ()) -> Path |
         more = f"; others: {', '.join(each.name for each in others[:LISTED])}{' …' * (len(others) > LISTED)}"
         raise CheckpointError(
             f"{quoted(folder.name)} holds no weights itself, but {plural(len(found), 'folder')} with a checkpoint: "
-            f"open one of them by its path. {latest} {first}{more}."
+            f"open one of them by its path. {latest} {(typed or folder) / first.relative_to(folder)}{more}."
         )
     return found[0] if found else None
 

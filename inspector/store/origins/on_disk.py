@@ -11,7 +11,7 @@ from typing import ClassVar
 from inspector.errors import CheckpointError
 from inspector.settings import EVERYWHERE, Settings
 from inspector.store.names import is_archive, weight_format
-from inspector.store.origins.around import only_checkpoint_in
+from inspector.store.origins.around import checkpoints_in, only_checkpoint_in
 from inspector.store.origins.origin import Origin, Reach, size_of
 from inspector.store.origins.sources import BLOB, Source, file_source, folder_source, is_below, is_regular
 from inspector.text import quoted
@@ -48,7 +48,7 @@ class OnDisk(Origin):
         """Its files, or the archive that holds them; where strangers ask, only below the settings' roots."""
         place, roots = self._place(reach), _roots(reach)
         if place.is_dir():
-            inner = only_checkpoint_in(place, within=roots)
+            inner = only_checkpoint_in(place, within=roots, typed=self.path)
             source = folder_source(inner or place, kind="folder", name=folder_name(inner or place), within=roots)
             told = (OPENED.format(quoted(str(inner.relative_to(place)))),) if inner else ()
             return replace(source, told=told, folders=(place, *source.folders) if inner else source.folders)
@@ -66,6 +66,13 @@ class OnDisk(Origin):
         if (place := self._place(reach)).is_dir():
             yield place
         yield from self.find(reach).paths
+
+    def inside(self, reach: Reach) -> tuple[str, ...]:
+        """Each by the path that was typed, and its own below that."""
+        place, roots = self._place(reach), _roots(reach)
+        found = checkpoints_in(place, within=roots) if place.is_dir() else ()
+        several = found if len(found) > 1 else ()
+        return tuple(str(OnDisk(str(self.path / each.relative_to(place)))) for each in several)
 
     def costs(self, settings: Settings) -> int:
         """The size of an archive or a file."""

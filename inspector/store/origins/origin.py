@@ -75,6 +75,10 @@ class Origin(ABC):
         """
         yield from self.find(reach).paths
 
+    def inside(self, reach: Reach) -> tuple[str, ...]:
+        """References of the checkpoints in a folder that holds several and none itself, the one that is meant first."""
+        return ()
+
     def held(self, settings: Settings) -> Iterable[Path]:
         """The folders of the store that hold it."""
         return ()

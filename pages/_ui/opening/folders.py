@@ -9,16 +9,21 @@ from pathlib import Path
 
 import streamlit as st
 
+from inspector.errors import CheckpointError
 from inspector.serving.finding import Found, Search
-from inspector.serving.place import open_roots, serves_others
+from inspector.serving.place import open_roots, served_settings, serves_others
 from inspector.settings import EVERYWHERE, settings
+from inspector.store.origins.around import step_of
 from inspector.store.origins.hub import hub_folder
+from inspector.store.origins.origin import Reach
+from inspector.store.reference import origin_of
 from inspector.text import literal, plural, shorten_middle, visible
-from pages._ui import session
+from pages._ui import address, session
 
 POLL_SECONDS = 0.5
 LABEL_LENGTH = 90
 PICKED = "folder picked"
+INSIDE = "folder inside"
 
 
 def why_closed() -> str:
@@ -40,6 +45,49 @@ def draw() -> None:
         st.caption(literal(explanation))
         if st.form_submit_button("Open") and value:
             session.want(f"path:{_meant(value)}")
+
+
+def offer_inside(reference: str) -> bool:
+    """Offer the checkpoints in a folder that was named and holds several: of a training run, the latest first.
+
+    Returns:
+        Whether there are any.
+    """
+    try:
+        found = origin_of(reference).inside(Reach(served_settings(), restrict_paths=True))
+    except CheckpointError:  # no reference, or a folder that is no longer there
+        return False
+    if not found:
+        return False
+    first, *others = found
+    latest = step_of(_name(first)) is not None
+    with st.container(horizontal=True, vertical_alignment="bottom", key="inside"):
+        st.button(
+            f"Open {literal(_name(first))}{', the latest' if latest else ''}",
+            type="primary",
+            on_click=session.want,
+            args=(first,),
+        )
+        st.session_state[INSIDE] = None
+        st.selectbox(
+            "Another one",
+            others,
+            format_func=_name,
+            key=INSIDE,
+            on_change=_take,
+            args=(INSIDE,),
+            placeholder=plural(len(others), "checkpoint"),
+            width=220,
+        )
+        if latest:
+            inputs = {"checkpoint": first, "run": reference}
+            address.link("Follow the run on Snapshots", "snapshots", key="follow", icon="timeline", inputs=inputs)
+    return True
+
+
+def _name(reference: str) -> str:
+    """The last part of a path."""
+    return reference.rpartition("/")[2]
 
 
 def _hints() -> tuple[str, str]:
@@ -87,6 +135,7 @@ def _offer_found() -> None:
         format_func=lambda reference: labels.get(reference) or str(reference),
         key=PICKED,
         on_change=_take,
+        args=(PICKED,),
         placeholder=f"{plural(len(found), 'checkpoint')}, newest first",
         help="Folders that hold a config.json and weights, found in the hub's cache, in the folder where the server "
         "was started, and in your home folder.",
@@ -119,6 +168,6 @@ def _wait_for(search: Search) -> None:
     st.caption("Looking for checkpoints on this machine…")
 
 
-def _take() -> None:
-    if (reference := st.session_state[PICKED]) is not None:
+def _take(key: str) -> None:
+    if (reference := st.session_state[key]) is not None:
         session.want(reference)
