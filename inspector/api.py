@@ -21,7 +21,7 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import finalize
 
-from inspector.catalog import CATALOG, answer, request_of
+from inspector.catalog import CATALOG, answer, libraries, request_of
 from inspector.errors import NotInCheckpointError, NoTokenizerError, RequestError
 from inspector.progress import Progress
 from inspector.questions import Questions
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from inspector.store.manifests.manifest import Manifest
 
 Shown = Callable[[str], AbstractContextManager[Progress]]  # shows progress under a title
+Here = tuple["Model", Shown]  # what was opened in this process
 SAVED = "model"  # the folder of a live model's files, in a temporary one
 CHANGED = "The weights of {name} have changed since it was wrapped: call refresh() to look at them as they are now."
 NO_MODEL = (
@@ -55,6 +56,10 @@ ADAPTED = (
 PARALLEL = "{kind} is a wrapper for training on several devices: wrap the model in it, which is its .module."
 NO_TOKENIZER = "{name} was wrapped without a tokenizer, so it reads no text: pass tokenizer= to inspector.wrap()."
 BAR = "{desc} {bar}"  # as tqdm fills it
+NOT_HERE = "{name} was not opened in this process, so no adapter can be put on it: open both without an engine."
+ADAPTED_SECOND = (
+    "{name} is a checkpoint with an adapter on it, which cannot be the second one: ask it about the other instead."
+)
 NO_FIGURE = "This answer of {verb} has no figure: to_frame() returns its table."
 
 
@@ -187,10 +192,13 @@ class Checkpoint(Questions):
     `open` and `wrap` create it.
     """
 
-    def __init__(self, opened: Opened, ask: Callable[..., Any], *, engine: Engine | None = None) -> None:
+    def __init__(
+        self, opened: Opened, ask: Callable[..., Any], *, engine: Engine | None = None, here: Here | None = None
+    ) -> None:
         self.opened = opened
         self._ask = ask
         self._engine = engine  # opens a second checkpoint, too
+        self._here = here
 
     @property
     def name(self) -> str:
@@ -211,25 +219,57 @@ class Checkpoint(Questions):
         kind = _request_of(verb, parameters)
         # They must stay open while the question is answered.
         others = {name: _second(other, self._engine) for name, other in beside(parameters).items()}
+        if adapted := next((each for each in others.values() if each.opened.adapter), None):
+            raise RequestError(ADAPTED_SECOND.format(name=adapted.name))
         request = kind(**parameters | {name: each.opened.fingerprint for name, each in others.items()})
         result = self._ask(verb, **request.parameters())
         _label(result, request, self.opened, {name: each.opened for name, each in others.items()})
         return Answer(result, self.name, request)
 
+    def with_adapter(self, adapter: Checkpoint) -> Checkpoint:
+        """Put an adapter on this checkpoint: all questions are about both, as merging would make them.
+
+        Nothing is written. What PEFT calls the base model stays as it is.
+
+        Args:
+            adapter: An opened adapter.
+
+        Raises:
+            NotInCheckpointError: If it does not fit, or what it does is not computed here; the message states which.
+            RequestError: If one of the two was not opened in this process.
+        """
+        if self._here is None or adapter._here is None:
+            raise RequestError(NOT_HERE.format(name=(self if self._here is None else adapter).name))
+        with libraries():
+            from inspector.models.adapters.overlay import adapted
+        (model, shown), (other, _) = self._here, adapter._here
+        both = adapted(model, other)
+        manifest = both.manifest
+        opened = Opened(
+            manifest.fingerprint, self.opened.reference, manifest.name, manifest.warnings, adapter=adapter.opened
+        )
+        return Checkpoint(opened, partial(_answer_here, both, shown), here=(both, shown))
+
     def __repr__(self) -> str:
         return f"Checkpoint({self.name!r})"
 
 
-def open(source: str | Path, *, engine: Engine | None = None) -> Checkpoint:  # noqa: A001
+def open(  # noqa: A001
+    source: str | Path, *, adapter: str | Path | None = None, engine: Engine | None = None
+) -> Checkpoint:
     """Open a checkpoint.
 
     Args:
         source: A folder, archive or weight file, a demo's name, or a hub id.
+        adapter: An adapter on it, named in the same ways: all answers are then about both, as merging would make them.
         engine: Runs the work in separate processes with limits; None: the work runs in this process.
 
     Raises:
         CheckpointError: If it cannot be opened; the message states the reason and the next step.
+        NotInCheckpointError: If the adapter does not fit.
     """
+    if adapter is not None:
+        return open(source, engine=engine).with_adapter(open(adapter, engine=engine))
     reference = find_reference(str(source))
     if engine is None:
         return open_here(reference, settings())
@@ -363,7 +403,7 @@ def open_here(
     if name is not None:
         model.called = (name,)
     opened = Opened(manifest.fingerprint, str(found), model.name, manifest.warnings)
-    return Checkpoint(opened, partial(_answer_here, model, shown))
+    return Checkpoint(opened, partial(_answer_here, model, shown), here=(model, shown))
 
 
 def _answer_here(model: Model, shown: Shown, verb: str, **parameters: Any) -> Any:

@@ -65,11 +65,20 @@ Source = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+OnIt = Annotated[
+    str, typer.Option("--adapter", help="An adapter on the checkpoint: the answer is about both, as if merged.")
+]
 Text = Annotated[str, typer.Option("--text", help="Text that the model reads.")]
 
 
 def answer(
-    verb: str, checkpoint: str, *, as_json: bool, beside: Mapping[str, str] = MappingProxyType({}), **parameters: Any
+    verb: str,
+    checkpoint: str,
+    *,
+    as_json: bool,
+    beside: Mapping[str, str] = MappingProxyType({}),
+    on_it: str = "",
+    **parameters: Any,
 ) -> None:
     """Open, run, print; a refusal is one sentence on stderr and exit status 2.
 
@@ -77,9 +86,10 @@ def answer(
         checkpoint: As it was typed.
         as_json: One JSON object instead of the view.
         beside: By option, the other checkpoints that the question names, as they were typed.
+        on_it: An adapter on the checkpoint; "": none.
     """
     taken = to_print(as_json=as_json)
-    print_answer(ask(verb, checkpoint, then=taken, beside=beside, **parameters), as_json=as_json)
+    print_answer(ask(verb, checkpoint, then=taken, beside=beside, on_it=on_it, **parameters), as_json=as_json)
 
 
 def to_print(*, as_json: bool) -> Callable[[Answer], dict[str, Any]]:
@@ -115,6 +125,7 @@ def ask(
     then: Callable[[Answer], dict[str, Any]] = lambda answer: answer.to_json(),
     beside: Mapping[str, str] = MappingProxyType({}),
     fills: tuple[int, ...] = (),
+    on_it: str = "",
     **parameters: Any,
 ) -> dict[str, Any]:
     """Open and run as `answer` does, and give plain JSON values back instead of printing them.
@@ -125,12 +136,14 @@ def ask(
         then: What the child makes of its answer.
         beside: As `answer` takes them.
         fills: Descriptors of the files that `then` writes.
+        on_it: As `answer` takes it.
         parameters: Of the question.
     """
     with refusals(request_of(verb)):
-        references = tuple(map(find_reference, (checkpoint, *beside.values())))
-        task = task_of(verb, references, parameters | dict(beside), then=then)
-        return done(replace(task, beside=tuple(beside.values()), fills=fills))
+        others = (*beside.values(), *filter(None, [on_it]))
+        references = tuple(map(find_reference, (checkpoint, *others)))
+        task = task_of(verb, references, parameters | dict(beside), then=then, adapted=bool(on_it))
+        return done(replace(task, beside=others, fills=fills))
 
 
 def task_of(
@@ -139,11 +152,14 @@ def task_of(
     parameters: Mapping[str, Any],
     *,
     then: Callable[[Answer], dict[str, Any]] = lambda answer: answer.to_json(),
+    adapted: bool = False,
 ) -> Task:
-    """What a child does to answer a question about a checkpoint, or about several."""
+    """What a child does to answer a question about a checkpoint, or about several; `adapted`: the last is put on it."""
 
     def work(checkpoints: list[Checkpoint], _: Progress) -> dict[str, Any]:
         first, *others = checkpoints
+        if adapted:
+            first = first.with_adapter(others.pop())
         return then(first.ask(verb, **{**parameters, **dict(zip(others_of(parameters), others, strict=True))}))
 
     needs_model = CATALOG[verb].needs == "model"

@@ -70,8 +70,11 @@ class Sought:
     single: str | None  # the one checkpoint that was named, as it was typed; None: there are many
 
 
-def seek(checkpoints: Sequence[str] | None, listed: Path | None) -> Sought:
+def seek(checkpoints: Sequence[str] | None, listed: Path | None, *, on_it: str = "") -> Sought:
     """Find the checkpoints that a command names.
+
+    Args:
+        on_it: An adapter, which goes on one checkpoint alone.
 
     Raises:
         RequestError: If it names none, or the list cannot be read.
@@ -80,6 +83,8 @@ def seek(checkpoints: Sequence[str] | None, listed: Path | None) -> Sought:
     if not texts:
         raise RequestError("No checkpoint is given: name one or more, a folder of snapshots, or --list FILE.")
     many = len(texts) > 1 or listed is not None or names_run(texts[0])
+    if many and on_it:
+        raise RequestError("--adapter goes with a single checkpoint: name one.")
     entries = tuple(entry for text in texts for entry in _expand(text)) if many else ()
     return Sought(entries, single=None if many else texts[0])
 

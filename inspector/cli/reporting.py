@@ -70,7 +70,12 @@ def report(
     text: Annotated[str, flagged(ReportOptions, "text")] = ReportOptions.text,
     other: Annotated[str, typer.Option("--other", help="A second checkpoint, for the compare section.")] = "",
     adapter: Annotated[
-        str, typer.Option("--adapter", help="An adapter of the checkpoint, for the merge section.")
+        str,
+        typer.Option(
+            "--adapter",
+            help="An adapter on the checkpoint: the report is about both, as if merged. With --merged, the merge "
+            "section asks whether it was.",
+        ),
     ] = "",
     merged: Annotated[str, typer.Option("--merged", help="The model that the adapter is said to be merged into.")] = "",
     device: Annotated[str, flagged(ReportOptions, "device")] = ReportOptions.device,
@@ -82,9 +87,10 @@ def report(
     with refusals(ReportOptions):
         typed = {"text": text, "device": device, "dtype": dtype, "seed": seed}
         setting = ReportOptions(**gathered(ReportOptions, typed))
-        others = beside({"other": other, "adapter": adapter, "merged": merged})
+        others = beside({"other": other} | ({"adapter": adapter, "merged": merged} if merged else {}))
+        on_it = "" if merged else adapter
         chosen = _sections(sections, others)
-        sought = seek(checkpoints, listed)
+        sought = seek(checkpoints, listed, on_it=on_it)
         checkpoint = sought.single
         if checkpoint is None:
             lines = _report_many(sought.entries, output, results, chosen, setting, others)
@@ -93,9 +99,10 @@ def report(
             return
         _check_output(output)
         file = Output(output)
+        on = find_reference(on_it) if on_it else None
         try:
             summary = _finished(
-                done(_task(find_reference(checkpoint), _references(others), chosen, setting, file)), file
+                done(_task(find_reference(checkpoint), _references(others), chosen, setting, file, on_it=on)), file
             )
         finally:
             file.drop()
@@ -114,11 +121,15 @@ def _task(
     chosen: tuple[str, ...],
     setting: ReportOptions,
     output: Output,
+    *,
+    on_it: CheckpointRef | None = None,
 ) -> Task:
     """What a child does: it makes the report, and writes it without the pictures."""
 
     def work(checkpoints: list[Checkpoint], tell: Progress) -> dict[str, Any]:
         first, *rest = checkpoints
+        if on_it:
+            first = first.with_adapter(rest.pop())
         named = dict(zip(others, rest, strict=True))
 
         def ask(verb: str, _: Callable[[str], None], /, **parameters: Any) -> Any:
@@ -130,8 +141,8 @@ def _task(
         output.write(_written(made, page, output.path))
         return {"summary": _summary(made, output.path), "figures": list(figures_of(made)), "made": made.made}
 
-    references, fills = (reference, *others.values()), (output.descriptor,)
-    return Task("report", references, work, reads_all=True, device=setting.device, fills=fills)
+    references = (reference, *others.values(), *filter(None, [on_it]))
+    return Task("report", references, work, reads_all=True, device=setting.device, fills=(output.descriptor,))
 
 
 def _written(made: Report, page: str, path: Path) -> bytes:

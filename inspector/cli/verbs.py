@@ -15,7 +15,7 @@ import typer
 
 from inspector.api import Answer
 from inspector.catalog import Analysis, request_of
-from inspector.cli.answering import AsJson, Source, app, ask, print_answer, refusals, to_print
+from inspector.cli.answering import AsJson, OnIt, Source, app, ask, print_answer, refusals, to_print
 from inspector.cli.output import Output, writing
 from inspector.errors import RequestError
 from inspector.request import Option, Request, defaults, flag_of, from_text, kinds_of, options, plain_kind, switch_of
@@ -96,7 +96,7 @@ def _command(analysis: Analysis, own: ModuleType | None) -> Callable[..., None]:
     saved: str | None = getattr(own, "SAVED", None)
 
     def command(**given: Any) -> None:
-        checkpoint, as_json = given.pop("checkpoint"), given.pop("as_json")
+        checkpoint, as_json, on_it = given.pop("checkpoint"), given.pop("as_json"), given.pop("on_it")
         output: Path | None = given.pop("output", None)
         with refusals(request):
             _refuse_name(output)
@@ -108,6 +108,7 @@ def _command(analysis: Analysis, own: ModuleType | None) -> Callable[..., None]:
                     checkpoint,
                     then=lambda answer: taken(_written(answer, saved, file)),
                     fills=(file.descriptor,) if file else (),
+                    on_it=on_it,
                     **parameters,
                 )
         print_answer(found, as_json=as_json)
@@ -131,6 +132,7 @@ def _signature(request: type[Request], *, saved: str | None) -> inspect.Signatur
         parameters.append(inspect.Parameter(name, keyword, default=default, annotation=typed(request, name)))
     if saved:
         parameters.append(inspect.Parameter("output", keyword, default=None, annotation=Written))
+    parameters.append(inspect.Parameter("on_it", keyword, default="", annotation=OnIt))
     parameters.append(inspect.Parameter("as_json", keyword, default=False, annotation=AsJson))
     return inspect.Signature(parameters)
 

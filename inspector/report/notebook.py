@@ -9,6 +9,7 @@ from typing import Any
 from inspector.report import provenance
 from inspector.report.content import Context, Part, Report
 from inspector.request import Request, beside, defaults
+from inspector.results.checkpoint import Opened
 from inspector.text import in_code
 
 COMPUTING = "These cells need the package `checkpoint-inspector`, and do nothing without it."
@@ -40,7 +41,7 @@ checkpoint = None
 if find_spec("inspector"):
     import inspector
 
-    checkpoint = inspector.open({source!r})  # or your own folder, archive or hub id of it
+    checkpoint = inspector.open({source})  # or your own folder, archive or hub id of it
     files = {{file.name: file.sha256 for file in checkpoint.overview(hash_files=True).files}}
     assert files == {files!r}, "This is another checkpoint: its files differ."
 """
@@ -78,8 +79,7 @@ def _cells(part: Part) -> list[dict[str, Any]]:
 def _again(report: Report) -> list[dict[str, Any]]:
     """Cells that compute the answers anew."""
     start = AGAIN.format(
-        source=provenance.source(report.context.opened),
-        files={file.name: file.sha256 for file in report.context.overview.files},
+        source=_source(report.context.opened), files={file.name: file.sha256 for file in report.context.overview.files}
     )
     cells = [_text(f"## Compute the numbers again\n\n{COMPUTING}"), _code(start)]
     for part in report.parts:
@@ -91,6 +91,12 @@ def _again(report: Report) -> list[dict[str, Any]]:
             ]
             cells.append(_code("\n".join(["if checkpoint:", *asked])))
     return cells
+
+
+def _source(opened: Opened) -> str:
+    """The arguments of `inspector.open`."""
+    adapter = f", adapter={provenance.source(opened.adapter)!r}" if opened.adapter else ""
+    return f"{provenance.source(opened)!r}{adapter}"
 
 
 def _asked(request: Request, context: Context) -> str:

@@ -86,7 +86,7 @@ def of_answer(request: Request, opened: Opened, others: Mapping[str, Opened]) ->
     return {
         "Checkpoint": opened.name,
         **({"Text": text} if text else {}),
-        "Command": command_line([request.verb, source(opened), *request.to_argv()]),
+        "Command": command_line([request.verb, source(opened), *on_it(opened), *request.to_argv()]),
         "Fingerprint": opened.fingerprint,
         **({"Compared with": compared} if compared else {}),
         **versions(),
@@ -110,9 +110,9 @@ def link(context: Context, slug: str, query: Mapping[str, str]) -> str:
 
 
 def reference(opened: Opened) -> str | None:
-    """A checkpoint in a link; None where it was opened by a path."""
+    """A checkpoint in a link; None where it was opened by a path, or no page shows it."""
     origin = origin_of(opened.reference)
-    return str(origin) if origin.public else None
+    return str(origin) if origin.public and not opened.adapter else None
 
 
 def command(context: Context, request: Request) -> str:
@@ -156,11 +156,18 @@ def options_of_report(setting: ReportOptions, sections: Sequence[str], others: M
 
 
 def source(opened: Opened) -> str:
-    """How the command line names a checkpoint: whoever has it in a folder, by that folder."""
+    """How the command line names a checkpoint, without an adapter on it: whoever has it in a folder, by that folder."""
     origin = origin_of(opened.reference)
-    return opened.name if origin.path else origin.typed
+    if not origin.path:
+        return origin.typed
+    return opened.name.removesuffix(f" + {opened.adapter.name}") if opened.adapter else opened.name
+
+
+def on_it(opened: Opened) -> list[str]:
+    """The option that puts the adapter on a checkpoint; none without one."""
+    return [f"--adapter={source(opened.adapter)}"] if opened.adapter else []
 
 
 def _line(context: Context, *words: str) -> str:
     verb, *options = words
-    return command_line([verb, source(context.opened), *options])
+    return command_line([verb, source(context.opened), *on_it(context.opened), *options])

@@ -13,6 +13,7 @@ class Opened:
     reference: str  # as used in links; an "incoming" upload becomes "upload:…"
     name: str
     warnings: tuple[str, ...]
+    adapter: Opened | None = None  # the adapter on it, which its name ends with
 
 
 HEADS = (

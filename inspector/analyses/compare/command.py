@@ -12,7 +12,7 @@ import typer
 from inspector.analyses.compare.request import CompareRequest
 from inspector.analyses.compare.result import EQUAL
 from inspector.batch.asking import Entry
-from inspector.cli.answering import AsJson, answer, refusals, task_of
+from inspector.cli.answering import AsJson, OnIt, answer, refusals, task_of
 from inspector.cli.batches import Kept, Listed, Sought, Sources, ask_many, leave, names_run, seek, show_many
 from inspector.cli.child import Task
 from inspector.cli.verbs import flagged
@@ -33,6 +33,7 @@ def compare(
     ] = False,
     moved: Annotated[int, flagged(CompareRequest, "moved")] = CompareRequest.moved,
     values: Annotated[str, flagged(CompareRequest, "values")] = CompareRequest.values,
+    on_it: OnIt = "",
     as_json: AsJson = False,
 ) -> None:
     """What changed between two checkpoints, or between the first of several and each of the others?"""
@@ -41,6 +42,8 @@ def compare(
         request = CompareRequest(other=given[-1] if given else "", moved=moved, values=values)
         entries = _pairable(seek(checkpoints, listed))
         if not _is_pair(given, listed, entries):
+            if on_it:
+                raise RequestError("--adapter goes on the first of two checkpoints: name two.")
             pairs = _pairs(entries, previous=previous)
             question = {"verb": request.verb, "previous": previous, "moved": moved, "values": values}
             lines = ask_many(
@@ -55,7 +58,7 @@ def compare(
             show_many(request.verb, lines, as_json=as_json, row=_row)
             leave(lines)
             return
-    answer(request.verb, given[0], as_json=as_json, beside={"other": given[1]}, moved=moved, values=values)
+    answer(request.verb, given[0], as_json=as_json, beside={"other": given[1]}, on_it=on_it, moved=moved, values=values)
 
 
 def _pairable(sought: Sought) -> tuple[Snapshot | Entry, ...]:

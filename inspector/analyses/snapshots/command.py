@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from inspector.analyses.snapshots.frames import DRAWN, Series, follow, read_vitals
 from inspector.analyses.snapshots.request import SeriesRequest, VitalsRequest
-from inspector.cli.answering import AsJson, answer, refusals
+from inspector.cli.answering import AsJson, OnIt, answer, refusals
 from inspector.cli.batches import Kept, Listed, Sources, ask_many, asking, leave, seek, show_many
 from inspector.cli.verbs import flagged, gathered
 from inspector.results.plain import to_json
@@ -29,6 +29,7 @@ def vitals(
     against: Annotated[str, flagged(SeriesRequest, "against")] = SeriesRequest.against,
     listed: Listed = None,
     results: Kept = None,
+    on_it: OnIt = "",
     as_json: AsJson = False,
 ) -> None:
     """How do norms, chosen tokens and neighbors change over training steps?"""
@@ -36,7 +37,7 @@ def vitals(
         parameters = gathered(VitalsRequest, {"tokens": tokens, "k": k, "sample": sample, "seed": seed})
         with refusals(SeriesRequest):
             SeriesRequest(against=against)
-        sought = seek(checkpoints, listed)
+        sought = seek(checkpoints, listed, on_it=on_it)
         if sought.single is None:
             lines = ask_many(
                 sought.entries,
@@ -48,7 +49,7 @@ def vitals(
             _show(lines, against, as_json=as_json)
             leave(lines)
             return
-    answer("vitals", sought.single, as_json=as_json, **parameters)
+    answer("vitals", sought.single, as_json=as_json, on_it=on_it, **parameters)
 
 
 def _show(lines: list[dict[str, Any]], against: Any, *, as_json: bool) -> None:

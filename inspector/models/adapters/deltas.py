@@ -84,6 +84,20 @@ class Delta:
             change, slack = self._decomposed(at, base, change, slack)
         return change - slack, change + slack, change
 
+    def summed(self, at: slice, stored: torch.Tensor) -> torch.Tensor:
+        """Some rows with the change: of a LoRA in the numbers that PEFT adds in, else in float64.
+
+        Args:
+            at: Which rows.
+            stored: What they hold before.
+        """
+        if self.can_be_low:
+            ((left, right),) = self._factors
+            wide = torch.promote_types(stored.dtype, torch.float32)
+            return stored.to(wide) + (left[at].float() @ right.float() * self._change.scale).to(wide)
+        before = stored.double()
+        return before + self.bounds(at, before)[2]
+
     @property
     def can_be_low(self) -> bool:
         """Whether `bounds` takes `low`."""
@@ -153,6 +167,7 @@ class Delta:
         kind, parts = self._change.kind, self._parts
         if kind == "LoRA of embeddings":
             pairs = ((parts["lora_embedding_A"].T, parts["lora_embedding_B"].T),)
+            self._flipped = "lora_magnitude_vector" in parts  # DoRA takes the norms of columns there
             return self._fitting(pairs, self._shape)
         if kind == "LoRA":
             left, right = (parts[role].flatten(1) for role in ("lora_B", "lora_A"))

@@ -16,7 +16,7 @@ from inspector.analyses.checks.command.many import FORMATS as FORMATS_OF_MANY
 from inspector.analyses.checks.command.many import check_many, is_failing
 from inspector.analyses.checks.request import CheckRequest
 from inspector.analyses.checks.result import Checks, read_checks
-from inspector.cli.answering import AsJson, ask, refusals, write_json
+from inspector.cli.answering import AsJson, OnIt, ask, refusals, write_json
 from inspector.cli.batches import Kept, Listed, Sources, leave, seek
 from inspector.cli.verbs import flagged
 from inspector.errors import RequestError
@@ -48,6 +48,7 @@ def check(
     form: Annotated[str, typer.Option("--format", help=f"Output format: {', '.join(FORMATS)}.")] = "table",
     strict: Annotated[bool, typer.Option("--strict", help="Count warnings as failures.")] = False,
     values: Annotated[str, flagged(CheckRequest, "values")] = CheckRequest.values,
+    on_it: OnIt = "",
     as_json: AsJson = False,
 ) -> None:
     """Is anything wrong with one or more checkpoints? Exits with status 1 if a check fails."""
@@ -56,7 +57,7 @@ def check(
         write = _writer(form, as_json=as_json)
         request = CheckRequest(values=values)
         earlier = read_baseline(baseline) if baseline else None
-        sought = seek(checkpoints, listed)
+        sought = seek(checkpoints, listed, on_it=on_it)
         if sought.single is None:
             if earlier is not None:
                 raise RequestError("--baseline takes a single checkpoint: check them one at a time.")
@@ -65,7 +66,7 @@ def check(
             leave(lines, failed=is_failing(lines, strict=strict))
             return
 
-    checks = read_checks(ask(request.verb, sought.single, **request.parameters()))
+    checks = read_checks(ask(request.verb, sought.single, on_it=on_it, **request.parameters()))
     with refusals():
         if earlier is not None:
             checks = dataclasses.replace(checks, baseline=compare(checks, earlier))
