@@ -104,20 +104,29 @@ def _name_ends(
     """Write each token where its line ends, apart from its neighbors."""
     ends = [(math.log10(max(line)[1]), token, number) for number, ((_, token), line) in enumerate(lines.items())]
     step = LABEL_PIXELS * (bottom + 0.12) / (HEIGHT - 60)
-    for height, (_, token, number) in zip(
-        spread([end for end, _, _ in sorted(ends)], step=step, last=bottom), sorted(ends), strict=True
-    ):
-        figure.add_annotation(
-            x=1,
-            xref="paper",
-            xanchor="left",
-            xshift=6,
-            y=height,
-            yanchor="middle",
-            text=plain(shorten(token, LETTERS)),
-            showarrow=False,
-            font={"size": 13, "color": theme.groups[number % len(theme.groups)]},
-        )
+    heights = spread([end for end, _, _ in sorted(ends)], step=step, last=bottom)
+    for height, (_, token, number) in zip(heights, sorted(ends), strict=True):
+        name_end(figure, token, height, number=number, theme=theme)
+
+
+def name_end(figure: go.Figure, name: str, height: float, *, number: int, theme: Theme) -> None:
+    """Write a line's name beside its end, in the line's color.
+
+    Args:
+        height: On the y axis; of a logarithmic one the logarithm.
+        number: Of the line.
+    """
+    figure.add_annotation(
+        x=1,
+        xref="paper",
+        xanchor="left",
+        xshift=6,
+        y=height,
+        yanchor="middle",
+        text=plain(shorten(name, LETTERS)),
+        showarrow=False,
+        font={"size": 13, "color": theme.groups[number % len(theme.groups)]},
+    )
 
 
 def spread(heights: Sequence[float], *, step: float, last: float) -> list[float]:

@@ -14,6 +14,7 @@ from pages._ui import parts
 
 Cell = tuple[int, int]  # layer, position
 FIRST = "heatmap"  # key of the figure that outlines the cell
+BEST = 4  # tokens of a step
 
 
 def start(lens: Lens, mask: str | None) -> None:
@@ -41,8 +42,8 @@ def start(lens: Lens, mask: str | None) -> None:
 def choose(lens: Lens) -> Cell:
     """Choose a cell by hand, as a click does."""
     layer, position = st.session_state["lens start"]
+    heading = st.empty()
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        heading = st.empty()
         layer = st.number_input("Layer", 0, len(lens.layers) - 1, layer, key="layer", bind="query-params", width=105)
         position = st.number_input(
             "Position", 0, len(lens.tokens) - 1, position, key="position", bind="query-params", width=105
@@ -92,23 +93,12 @@ def _take(key: str) -> None:
             st.session_state["lens clicked"] = tuple(clicked)
 
 
-def ladder(lens: Lens, layer: int, position: int) -> pd.DataFrame:
-    """The best tokens of one cell, a line for each step.
-
-    Returns:
-        step, and by rank from 1 each token with what the step gives it: a probability, or the cosine.
-    """
+def ladder(lens: Lens, layer: int, position: int) -> dict[str, str]:
+    """The best tokens of one cell after each step, the first with what the step gives it."""
     cells = lens.cells
-    here = pd.DataFrame(cells[(cells["layer"] == layer) & (cells["position"] == position)])
-    lines = []
-    for rung in lens.rungs:
-        best = pd.DataFrame(here[here["rung"] == rung]).sort_values("rank")
-        if not len(best):  # true logits of an inner layer whose head is not known
-            continue
-        given = [
-            f"{score:.3f}" if rung == "cosine" else percent_text(share)
-            for score, share in zip(best["score"], best["probability"], strict=True)
-        ]
-        said = (f"{token} {value}" for token, value in zip(best["token"], given, strict=True))
-        lines.append({"step": rung} | {str(rank): text for rank, text in enumerate(said, 1)})
-    return pd.DataFrame(lines)
+    here = pd.DataFrame(cells[(cells["layer"] == layer) & (cells["position"] == position) & (cells["rank"] < BEST)])
+    told: dict[str, list[str]] = {}
+    for row in here.sort_values("rank").to_dict("records"):
+        given = f"{row['score']:.3f}" if row["rung"] == "cosine" else percent_text(row["probability"])
+        told.setdefault(row["rung"], []).append(row["token"] if row["rank"] else f"{row['token']} {given}")
+    return {rung: ", ".join(told[rung]) for rung in lens.rungs if rung in told}

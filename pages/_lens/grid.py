@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pandas as pd
@@ -18,6 +19,7 @@ from inspector.text import literal
 from pages._lens import cells as lens_cells
 from pages._ui import session
 from pages._ui.beside import Other
+from pages._ui.words import listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,7 @@ class View:
     color: str
     pin: str | None  # token whose rank is shown, where that is what is shown
     small: bool | None  # None: by the number of cells
+    marks: tuple[int, ...]  # positions that are emphasized
 
     def cells(self, lens: Lens) -> pd.DataFrame:
         """Cells of the step."""
@@ -44,9 +47,22 @@ class View:
         )
 
 
-def choose(lens: Lens) -> View:
-    """Draw the choices of the heat map."""
-    rung = st.selectbox("Head step", lens.rungs, len(lens.rungs) - 1, key="rung", bind="query-params", width=130)
+def choose(lens: Lens, marks: Sequence[int]) -> View:
+    """Draw the choices of the heat map.
+
+    Args:
+        lens: What is drawn.
+        marks: Positions to emphasize.
+    """
+    rung = st.selectbox(
+        "Head step",
+        lens.rungs,
+        len(lens.rungs) - 1,
+        key="rung",
+        bind="query-params",
+        width=130,
+        help=listed(words.steps(lens)),
+    )
     states = pd.DataFrame(lens.states[lens.states["rung"] == rung])
     names = lens_colors.offered(rung, states=states, pinned=lens.pinned)
     color = st.selectbox("Color by", names, key="shade", bind="query-params", width=150)
@@ -56,14 +72,7 @@ def choose(lens: Lens) -> View:
             "Pinned token", list(dict.fromkeys(lens.pinned["token"])), key="pin", bind="query-params", width=130
         )
     small = {"with tokens": False, "all in one view": True}.get(st.session_state.get("cells") or "")
-    return View(rung, color if color in names else names[0], pin, small)
-
-
-def say(lens: Lens, rung: str) -> None:
-    """Say what the chosen step is, and how the last one compares with the model's own logits."""
-    with st.container(key="headline", horizontal=True, vertical_alignment="center"):
-        _badge(lens)
-        st.caption(f"{literal(lens.rung_notes[rung])} {lens.device}, {lens.dtype}, {lens.milliseconds:.0f} ms")
+    return View(rung, color if color in names else names[0], pin, small, tuple(marks))
 
 
 def draw(checkpoint: Opened, lens: Lens, view: View, cell: lens_cells.Cell, other: Other | None) -> None:
@@ -88,12 +97,6 @@ def draw_other(lens: Lens, view: View, other: Other) -> None:
     """Draw the heat map of another text or checkpoint, with the cells marked that differ."""
     both = _on_one_scale(view, view.coloring(lens), other.lens)
     _draw_other(lens, view, both[1] if both else None, other)
-
-
-def _badge(lens: Lens) -> None:
-    verified = lens.max_abs_error is not None and not lens.taken_from_model
-    icon, color = (":material/verified:", "green") if verified else (":material/info:", "gray")
-    st.badge(words.agreement_in_short(lens), icon=icon, color=color, help=words.agreement(lens))
 
 
 def _on_one_scale(view: View, mine: Coloring, lens: Lens) -> tuple[Coloring, Coloring] | None:
@@ -140,10 +143,10 @@ def _draw_one(
         theme=session.theme(),
         small=view.small,
         chosen=chosen,
+        emphasized=view.marks if key == lens_cells.FIRST else (),
     )
     lens_cells.draw(
         figure,
         key=key,
-        alt=f"Top token by {view.rung}, layers by positions; the table below shows the chosen cell, the file has all "
-        "cells",
+        alt=f"Top token by {view.rung}, layers by positions; beside it the chosen cell, below it a table of all cells",
     )

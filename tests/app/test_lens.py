@@ -35,8 +35,13 @@ def chart(app: AppTest, title: str) -> dict[str, Any]:
 def test_pins_are_followed_over_layers_and_rungs(open_app: Open) -> None:
     app = open_app("lens", text=TEXT, pins="france, england", layer="4", position="4")
     assert not app.error
-    assert [line["name"] for line in chart(app, "Pinned tokens")["data"]] == ["france", "england"]
+    assert {line["name"] for line in chart(app, "Pinned tokens")["data"]} == {"france", "england"}
     assert {line["name"] for line in chart(app, "Token ranks after each step")["data"]} >= {"england", "france"}
+    colors = [
+        {line["name"]: (line["line"]["color"], line["marker"]["symbol"]) for line in chart(app, title)["data"]}
+        for title in ("Pinned tokens", "Token ranks after each step")
+    ]
+    assert {name: colors[1][name] for name in colors[0]} == colors[0]
     ladder = next(each.value for each in app.dataframe if "rung" in each.value.columns)
     changes = ladder[(ladder["token"] == "france") & (ladder["rung"] == "dense")]["change"]
     (change,) = changes.tolist()

@@ -18,7 +18,7 @@ def test_pinned_tokens_are_followed_and_color_the_map(page: Page, server: Server
     fill(page, "Pinned tokens", "spain, river")
     page.keyboard.press("Escape")
     main = page.get_by_test_id("stMain")
-    expect(main.get_by_text("Pinned tokens: CSV")).to_be_visible()
+    expect(main.get_by_text("Pinned tokens over layers, demo-bert")).to_be_visible()
     expect(page).to_have_url(re.compile(r"pins=spain(%2C|,)"))
     page.get_by_label("Color by").click()
     page.get_by_role("option", name="rank of a pinned token").click()

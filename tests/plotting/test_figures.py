@@ -189,6 +189,25 @@ def test_lens_shortens_long_tokens_but_not_in_the_hover_text() -> None:
     assert "internationalization" in trace(figure, "cells")["hovertext"][0]
 
 
+def test_lens_pales_what_repeats_the_input_and_frames_what_is_emphasized() -> None:
+    cells = lens_cells(2, 3)
+    tokens = ["l0p0r0", "x", "[MASK]"]  # the first is what the first layer says there
+    figure = token_heatmap(cells, tokens=tokens, title="t", subtitle="by dot", emphasized=[2])
+    assert [list(row) for row in trace(figure, "colors")["text"]] == [
+        ["", "l0p1r0", "l0p2r0"],
+        ["l1p0r0", "l1p1r0", "l1p2r0"],
+    ]
+    assert [list(row) for row in trace(figure, "repeats")["text"]] == [["l0p0r0", "", ""], ["", "", ""]]
+    layout = figure.to_dict()["layout"]
+    assert layout["title"]["subtitle"]["text"] == "by dot; pale where it repeats the input"
+    assert layout["xaxis"]["ticktext"][1:] == ["x", "<b>[MASK]</b>"]
+    (frame,) = layout["shapes"]
+    assert (frame["x0"], frame["x1"], frame["y0"], frame["y1"]) == (1.5, 2.5, -0.5, 1.5)
+    entropy = color_cells("rank of a pinned token", cells=cells, states=cells, pinned=cells)
+    plain = token_heatmap(cells, coloring=entropy, tokens=tokens, title="t")
+    assert [each.name for each in traces(plain)] == ["colors", "cells"]
+
+
 # --- predictions ---------------------------------------------------------------------------------
 
 

@@ -281,7 +281,7 @@ def test_dark_changes_make_the_dark_figure(bert):
 
 def test_every_figures_title_names_the_checkpoint(bert):
     drawn = [each for part in bert.parts for each in part.figures]
-    assert len(drawn) == 13
+    assert len(drawn) == 15
     for each in drawn:
         layout = each.draw(get_theme("light")).to_dict()["layout"]
         title = layout["title"]

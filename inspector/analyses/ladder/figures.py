@@ -172,15 +172,18 @@ def _add_tokens(figure: go.Figure, rows: pd.DataFrame, name: str, *, number: int
 
 
 def figure(result: Climb, *, name: str, ids: Collection[int] | None = None, theme: Theme = LIGHT) -> go.Figure:
-    """Draw the result's main figure: the ranks of tokens from step to step.
+    """Draw the result's main figure: the ranks of tokens from step to step, those of pinned tokens first, by id.
 
     Args:
         name: Of the checkpoint.
         ids: Which tokens; None: the best ones.
     """
     ids = _named(result.ranks, set(first_by(result.ranks))) if ids is None else ids
+    pinned = sorted(column(where(result.geometry, result.geometry["pinned"]), "token_id"))
+    order = {token_id: place for place, token_id in enumerate([*pinned, *(each for each in ids if each not in pinned)])}
+    ranks = where(result.ranks, result.ranks["token_id"].isin([*ids]))
     return rank_lines(
-        where(result.ranks, result.ranks["token_id"].isin([*ids])),
+        ranks.sort_values("token_id", key=lambda column: column.map(order), kind="stable"),
         along="rung",
         stops=result.rungs,
         labels=result.rungs,

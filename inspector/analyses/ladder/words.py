@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pandas as pd
 
 from inspector.analyses.ladder.result import Climb
 from inspector.text import plural
 
+MOST = 5  # tokens with a line and a sentence of their own, besides the pinned ones
 GEOMETRY = (
     "Each point is a token's input embedding e: further right, its direction fits the hidden state h better; further "
     "up, it is longer. Along a dotted line, h·e = |h||e| cos is constant, so a longer row needs less cosine for the "
@@ -20,9 +19,9 @@ TRANSFORMED = (
 )
 
 
-def steps_at(token: str, rungs: Sequence[str]) -> str:
-    """Which steps lead from a cell's hidden state to its tokens."""
-    return f"Head steps at {token}: {', then '.join(rungs)}."
+def steps_at(token: str) -> str:
+    """What a cell's list of tokens shows."""
+    return f"Head steps at {token}:"
 
 
 def headline(climb: Climb) -> str:

@@ -22,11 +22,15 @@ ACROSS = 12  # positions that stand side by side with legible tokens
 WIDTH = 620  # pixels for which tokens are cut; Plotly fits their size to the true width
 LETTER, SIZE = 7.8, 11  # pixels that a letter takes at most, and the height of letters
 NARROWEST = 44  # pixels of a cell with a legible token: more columns make the figure wider
+SCROLLED = 456  # pixels of all columns where the figure scrolls because the page is narrow
+TALL, LOW, HIGH = 230, 38, 52  # pixels that few rows share, and of one of them
 LONGEST = 14  # letters of a token
 MANY = 1000  # cells: above, they are shown small and without tokens
 SMALL_HEIGHT = 560  # pixels that all rows of small cells share
 LABELS = 40  # positions that are named along an axis of small cells
 HOVER_RANKS, HOVER_RANKS_OF_MANY = 5, 3
+OF_THE_TOP = ("probability", "cosine")  # colors that show how sure a top token is
+PALE, PALENESS = "pale where it repeats the input", 0.35
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +57,22 @@ class Grid:
         """Height of a cell in pixels."""
         if self.small:
             return min(max(SMALL_HEIGHT / self.rows, 8), 24)
-        return 26 if self.down or self.rows > ACROSS + 1 else 38
+        return 26 if self.down or self.rows > ACROSS + 1 else min(max(TALL / self.rows, LOW), HIGH)
 
     @property
     def letters(self) -> int:
         """Characters of the longest token that a cell shows."""
         return int(min(max(WIDTH / self.columns / LETTER, 5), LONGEST))
+
+    @property
+    def slanted(self) -> bool:
+        """Whether the names of positions are too long to stand side by side."""
+        longest = max((text_width(shorten(token, LONGEST), SIZE + 1) for token in self.tokens), default=0)
+        return longest + 4 > max(SCROLLED / self.columns, NARROWEST)
+
+    def repeats(self, position: int, token: str) -> bool:
+        """Whether a cell's token is the input's own."""
+        return not self.small and token == self.tokens[position]
 
     def fit(self, token: str, sign: str = "") -> str:
         """The token as far as a cell has room for it."""
@@ -86,6 +100,7 @@ def token_heatmap(
     down: bool | None = None,
     small: bool | None = None,
     chosen: tuple[int, int] | None = None,
+    emphasized: Sequence[int] = (),
 ) -> go.Figure:
     """Draw layers by positions, each cell with its top token, colored by a number.
 
@@ -104,10 +119,12 @@ def token_heatmap(
         small: True: all cells in one view, tokens in the hover text alone; None: for more than
             1,000 cells.
         chosen: Layer and position of the cell that is outlined before anything is clicked.
+        emphasized: Positions to look at, such as masks: they are framed, and named in bold.
 
     Returns:
         A figure whose trace "cells" is one transparent bar a cell, with customdata
-        [layer, position]; its layout has a width where it is to be scrolled.
+        [layer, position]; its layout has a width where it is to be scrolled. Where the colors
+        show how sure the top tokens are, those that repeat the input are pale.
     """
     top = where(cells, cells["rank"] == 0)
     names = list(layers) or [str(n) for n in range(1 + max(top["layer"].tolist(), default=0))]
@@ -117,6 +134,12 @@ def token_heatmap(
         down = not small and ACROSS < len(tokens) >= len(names)
     grid = Grid(down=down, small=small, tokens=tuple(tokens), labels=tuple(names))
     coloring = coloring or color_cells("probability", cells=cells, states=cells, pinned=cells)
+    faded = [
+        grid.repeats(position, token) and coloring.name in OF_THE_TOP
+        for position, token in columns(top, "position", "token")
+    ]
+    if any(faded):
+        subtitle = f"{subtitle}; {PALE}" if subtitle else PALE
     above = look.title_height(title, subtitle) + (48 if down else 0)
     below = 66 if down else 128
     figure = look.figure(
@@ -124,8 +147,8 @@ def token_heatmap(
         subtitle,
         theme=theme,
         height=round(grid.rows * grid.cell_height) + above + below,
-        xaxis=_position_axis(grid, theme) if not down else _layer_axis(grid, theme),
-        yaxis=_layer_axis(grid, theme) if not down else _position_axis(grid, theme),
+        xaxis=_position_axis(grid, emphasized, theme) if not down else _layer_axis(grid, theme),
+        yaxis=_layer_axis(grid, theme) if not down else _position_axis(grid, emphasized, theme),
         margin={"t": above, "b": below},
         width=grid.width,
         clickmode="event+select",
@@ -134,13 +157,28 @@ def token_heatmap(
         dragmode=False,
         showlegend=False,
     )
-    figure.add_trace(_colors(top, grid, coloring=coloring, theme=theme))
+    strong = where(top, [not each for each in faded])
+    figure.add_trace(_colors(strong, grid, coloring=coloring, theme=theme))
     figure.add_trace(_frames(cells, top, grid, coloring=coloring, chosen=chosen, theme=theme))
+    if any(faded):
+        pale = _colors(where(top, faded), grid, coloring=coloring, theme=theme)
+        shades = [[share, look.mix(color, theme.page, PALENESS)] for share, color in theme.scale]
+        pale.update(name="repeats", colorscale=shades, showscale=False, textfont={"color": theme.muted})
+        figure.add_trace(pale)
+    for position in emphasized if not small else ():
+        figure.add_shape(_strip(grid, position), line={"color": theme.ink, "width": 1.5})
     return figure
 
 
-def _position_axis(grid: Grid, theme: Theme) -> dict[str, Any]:
-    length = 20 if grid.down else 10 if grid.small else grid.letters
+def _strip(grid: Grid, position: int) -> dict[str, float]:
+    """The edges of a position's cells."""
+    along, across = (position - 0.5, position + 0.5), (-0.5, len(grid.labels) - 0.5)
+    (left, right), (low, high) = (across, along) if grid.down else (along, across)
+    return {"x0": left, "x1": right, "y0": low, "y1": high}
+
+
+def _position_axis(grid: Grid, emphasized: Sequence[int], theme: Theme) -> dict[str, Any]:
+    length = 20 if grid.down else 10 if grid.small else LONGEST
     edges = [-0.5, len(grid.tokens) - 0.5]
     stride = math.ceil(len(grid.tokens) / LABELS) if grid.small else 1
     named = list(range(0, len(grid.tokens), stride))
@@ -148,10 +186,14 @@ def _position_axis(grid: Grid, theme: Theme) -> dict[str, Any]:
     return {
         **look.axis(title="position", theme=theme, grid=False),
         "tickvals": named,
-        "ticktext": [(f"{at} " if numbered else "") + plain(shorten(grid.tokens[at], length)) for at in named],
+        "ticktext": [
+            f"<b>{name}</b>" if at in emphasized else name
+            for at in named
+            for name in [(f"{at} " if numbered else "") + plain(shorten(grid.tokens[at], length))]
+        ],
         "tickfont": {"size": 11 if grid.small else 12, "color": theme.ink},
         "range": edges[::-1] if grid.down else edges,
-        "tickangle": -90 if grid.small else 0 if grid.down or grid.columns <= 9 else -35,
+        "tickangle": -90 if grid.small else 0 if grid.down or not grid.slanted else -35,
     }
 
 

@@ -9,11 +9,12 @@ import plotly.graph_objects as go
 
 from inspector.plotting import theme as look
 from inspector.plotting.frames import column, columns, where
-from inspector.plotting.ranks import SYMBOLS, thinned
+from inspector.plotting.ranks import LABEL_PIXELS, SYMBOLS, name_end, spread, thinned
 from inspector.plotting.theme import LIGHT, Theme
 from inspector.text import plain
 
-HEIGHT = 260
+HEIGHT, FOOT = 250, 58  # pixels below the title, and of them those below the plot
+TOP = 1.06  # of the vertical axis
 # Column of the states -> what its mean over positions says.
 MEASURES = {
     "agrees": "Top token is already the final one",
@@ -41,7 +42,7 @@ def rung_means(states: pd.DataFrame, measure: str) -> pd.DataFrame:
 def rung_lines(
     states: pd.DataFrame, *, measure: str, rungs: Sequence[str], layers: Sequence[str], name: str, theme: Theme = LIGHT
 ) -> go.Figure:
-    """Draw the mean of a measure over layers, one line a step.
+    """Draw the mean of a measure over layers, one line a step, named where it ends.
 
     Args:
         states: `Lens.states`.
@@ -68,16 +69,18 @@ def rung_lines(
             "tickvals": stops,
             "ticktext": ["emb." if at == 0 else plain(layers[at]) for at in stops],
         },
-        yaxis={**look.axis(title="", theme=theme), "range": [low - 0.04, 1.06], **shares},
-        legend={"orientation": "h", "x": 0, "y": -0.32, "yanchor": "top"},
-        margin={"t": above, "b": 110},
+        yaxis={**look.axis(title="", theme=theme), "range": [low - 0.04, TOP], **shares},
+        margin={"t": above, "b": FOOT, "r": 96},
         hovermode="x unified",
+        showlegend=False,
     )
+    ends: list[tuple[float, int, str]] = []  # how far below the top, number and name of each line
     for number, rung in enumerate(rungs):
         line = where(means, means["rung"] == rung)
         if not len(line):
             continue
         points = columns(line, "layer", measure)
+        ends.append((TOP - max(points)[1], number, rung))
         figure.add_trace(
             go.Scatter(
                 name=plain(rung),
@@ -89,4 +92,8 @@ def rung_lines(
                 hovertemplate="%{y:.3f}",
             )
         )
+    reach = TOP - low + 0.04
+    depths = spread([end for end, *_ in sorted(ends)], step=LABEL_PIXELS * reach / (HEIGHT - FOOT), last=TOP - low)
+    for depth, (_, number, rung) in zip(depths, sorted(ends), strict=True):
+        name_end(figure, rung, TOP - depth, number=number, theme=theme)
     return figure

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pandas as pd
 
 from inspector.analyses.lens.result import LensRows
 
 MOST_ACROSS = 200  # positions of the table: the last ones
+
+
+def typed(tokens: Sequence[str], text: str) -> list[int]:
+    """Positions of the tokens that stand in the text as they are."""
+    bare = [token.strip().removeprefix("␣").removeprefix("##") for token in tokens]
+    return [place for place, token in enumerate(bare) if token and token in text]
+
+
+def typed_marks(tokens: Sequence[str], text: str) -> list[int]:
+    """Positions of special tokens that were typed, such as masks."""
+    return [at for at in typed(tokens, text) if len(tokens[at]) > 2 and tokens[at][0] in "[<" and tokens[at] in text]
 
 
 def top_tokens(rows: LensRows, rung: str, *, most: int = MOST_ACROSS) -> pd.DataFrame:

@@ -10,7 +10,8 @@ import pandas as pd
 from inspector.analyses.lens import words
 from inspector.analyses.lens.figures import token_heatmap
 from inspector.analyses.lens.figures_colors import Coloring, color_cells
-from inspector.analyses.lens.figures_lines import rung_lines
+from inspector.analyses.lens.figures_lines import MEASURES, rung_lines
+from inspector.analyses.lens.frames import typed_marks
 from inspector.analyses.lens.request import LensRequest
 from inspector.analyses.lens.result import Lens
 from inspector.report.content import Context, Section
@@ -33,8 +34,9 @@ def view(lens: Lens, request: LensRequest, *, name: str) -> View:
                     layers=lens.layers,
                     theme=theme,
                     title=f"Top tokens of {name}",
-                    subtitle=f"by {rung}, layers by positions",
+                    subtitle=f"by {rung}, colored by {coloring.name}",
                     coloring=coloring,
+                    emphasized=typed_marks(lens.tokens, request.text),
                 ),
                 f"Top token by {rung} at every layer and position",
             ),
@@ -42,8 +44,16 @@ def view(lens: Lens, request: LensRequest, *, name: str) -> View:
         ),
         beside=(Sentence(words.agreement(lens)),),
         more="--json prints -k tokens of every cell at every step of the head.",
-        tabs=(Tab("Head steps", lambda: _steps(lens, request, name)), Tab("Cells", lambda: _cells(lens, request))),
-        why=(Why(words.WHY_STEPS, words.WHY),),
+        tabs=(
+            Tab("Early answer", lambda: _early(lens, name)),
+            Tab("Head steps", lambda: _steps(lens, request)),
+            Tab("Cells", lambda: _cells(lens, request)),
+        ),
+        why=(
+            Why(words.WHY_COSINE, words.best_by_cosine(lens)),
+            Why(words.WHY_STEPS, words.WHY),
+            Why(words.WHY_TYING, words.TYING),
+        ),
     )
 
 
@@ -76,19 +86,25 @@ def _grid(lens: Lens, cells: pd.DataFrame, coloring: Coloring) -> Grid:
     )
 
 
-def _steps(lens: Lens, request: LensRequest, name: str) -> Iterator[Block]:
+def _early(lens: Lens, name: str) -> Iterator[Block]:
+    if "agrees" not in lens.states:
+        yield Sentence(words.agreement(lens))
+        return
+    yield Sentence(words.MEANS)
+    for measure, title in MEASURES.items():
+        yield Figure(
+            measure,
+            lambda theme, measure=measure: rung_lines(
+                lens.states, measure=measure, rungs=lens.rungs, layers=lens.layers, name=name, theme=theme
+            ),
+            f"{title}, over layers, a line for each step of the head",
+        )
+
+
+def _steps(lens: Lens, request: LensRequest) -> Iterator[Block]:
     yield Sentence(f"The text: {request.text}")
     yield Sentence("The steps of the head, in order:")
     yield Bullets(words.steps(lens))
-    yield Sentence(words.best_by_cosine(lens))
-    if "agrees" in lens.states:
-        yield Figure(
-            "agreement",
-            lambda theme: rung_lines(
-                lens.states, measure="agrees", rungs=lens.rungs, layers=lens.layers, name=name, theme=theme
-            ),
-            "How often each step's top token is the model's final one, over layers",
-        )
 
 
 def _cells(lens: Lens, request: LensRequest) -> Iterator[Block]:

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from itertools import takewhile
 
 from inspector.analyses.lens.figures_compare import Apart, same_top
-from inspector.analyses.lens.frames import MOST_ACROSS
+from inspector.analyses.lens.frames import MOST_ACROSS, typed, typed_marks
 from inspector.analyses.lens.result import Lens, LensRows
 from inspector.text import percent_text, plural
 
+WHY_COSINE = "Is the best token the one with the highest cosine?"
+WHY_TYING = "Why does tying make sense?"
 WHY_STEPS = "Why do the steps disagree?"
 WHY = (
     "The dot product h·e = |h||e| cos ranks tokens as the cosine does only if all rows e are equally long, but "
@@ -56,9 +58,7 @@ def headline(lens: Lens, text: str) -> str:
 
 def _telling(tokens: Sequence[str], text: str) -> int:
     """The position of a special token that was typed, such as a mask; else that of the last token of the text."""
-    typed = [place for place, token in enumerate(tokens) if token.strip() and token.strip() in text]
-    marks = [place for place in typed if len(tokens[place]) > 2 and not tokens[place][:1].isalnum()]
-    return (marks or typed[::-1] or [len(tokens) - 1])[0]
+    return next(iter([*typed_marks(tokens, text), *typed(tokens, text)[::-1]]), len(tokens) - 1)
 
 
 def so_far(rows: LensRows, rung: str, *, most: int = MOST_ACROSS) -> str:
@@ -90,15 +90,6 @@ def agreement(lens: Lens) -> str:
         f"largest difference from its logits is {lens.max_abs_error:.2g}, within the {lens.tolerance:.2g} that "
         f"rounding in {lens.dtype} explains."
     )
-
-
-def agreement_in_short(lens: Lens) -> str:
-    """The same as a label."""
-    if lens.max_abs_error is None or lens.tolerance is None:
-        return "no head: no logits"
-    if lens.taken_from_model:
-        return "logits: the model's own output"
-    return f"largest error against the model's logits {lens.max_abs_error:.2g}, within {lens.tolerance:.2g}"
 
 
 def no_step(title: str, rung: str, lens: Lens) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 import pandas as pd
@@ -119,20 +120,29 @@ class PageView:
             self.block(block)
 
     def below(
-        self, more: Mapping[str, Draw | None] | None = None, *, opened_by: Mapping[str, str] | None = None
+        self,
+        more: Mapping[str, Draw | None] | None = None,
+        *,
+        first: Mapping[str, Draw] | None = None,
+        opened_by: Mapping[str, str] | None = None,
     ) -> None:
         """Offer the tabs; of those that are closed nothing is made.
 
         Args:
             more: Tabs that only a page has; one with the name of a tab of the view takes its place, and None leaves
                 that one out: the page shows elsewhere what is in it.
+            first: Tabs that only a page has and that stand before those of the view.
             opened_by: As for `parts.in_tabs`.
         """
-        drawn: dict[str, Draw | None] = {tab.name: lambda tab=tab: self.blocks(tab.blocks) for tab in self.view.tabs}
-        drawn |= more or {}
+        drawn: dict[str, Draw | None] = dict(first or {})
+        drawn |= {tab.name: lambda tab=tab: self.blocks(tab.blocks) for tab in self.view.tabs} | dict(more or {})
         if self.view.why:
             drawn[WHY] = self.why
         draw_tabs({name: draw for name, draw in drawn.items() if draw}, opened_by=opened_by)
+
+    def tab(self, name: str) -> None:
+        """Draw what is in one of the tabs."""
+        self.blocks(next(tab.blocks for tab in self.view.tabs if tab.name == name))
 
     def why(self) -> None:
         """Answer what readers ask."""
@@ -140,12 +150,14 @@ class PageView:
             st.markdown(f"**{literal(each.question)}**\n\n{literal(each.answer)}")
 
     def blocks(self, blocks: Iterable[Any]) -> None:
-        """Draw blocks, one below the other; where there are none, say so."""
-        drawn = False
-        for block in blocks:
-            drawn = True
-            self.block(block)
-        if not drawn:
+        """Draw blocks one below the other, figures in pairs; where there are none, say so."""
+        groups = [(kind, list(group)) for kind, group in groupby(blocks, type)]
+        for kind, group in groups:
+            places = parts.grid(len(group), wide=2) if kind is Figure else [st.container() for _ in group]
+            for place, block in zip(places, group, strict=False):
+                with place:
+                    self.block(block)
+        if not groups:
             st.info("There is nothing to list here.", icon=":material/info:")
 
     def block(self, block: Block) -> None:
