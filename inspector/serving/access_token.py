@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hmac
+import string
 from functools import cache
 from secrets import token_urlsafe
+from urllib.parse import quote
 
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
@@ -13,6 +15,7 @@ from inspector.serving.place import serves_others
 from inspector.serving.settings import serving
 
 QUERY = "token"
+AS_SENT = string.punctuation  # a path has these already as an address writes them
 
 
 class AccessToken:
@@ -52,7 +55,7 @@ class AccessToken:
         address = request.url.remove_query_params(QUERY)
         query = f"?{address.query}" if address.query else ""
         headers = {
-            "Location": f"/{address.path.lstrip('/')}{query}",
+            "Location": f"/{quote(address.path.lstrip('/'), safe=AS_SENT)}{query}",
             "Set-Cookie": f"{_cookie(request)}={self._value}; Path=/; HttpOnly; SameSite=Lax",
         }
         return Response(status_code=303, headers=headers)

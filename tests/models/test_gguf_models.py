@@ -118,6 +118,10 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
     "sizes by layer": (
         "llama", {"llama.feed_forward_length": [96, 96]}, "llama.feed_forward_length is '(96, 96)' in its metadata",
     ),
+    "layers without number, of which gemma3 lists the kinds": (
+        "llama", {"llama.block_count": 2**31 - 1},
+        "its metadata tells of 2,147,483,647 layers, and it has 21 tensors",
+    ),
     "more layers than it has": (
         "llama", {"llama.block_count": 9},
         "its metadata sets num_hidden_layers to 9, but the weights have 2 layers: one of the two is not whole, or "

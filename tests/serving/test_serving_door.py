@@ -197,6 +197,7 @@ def test_the_address_with_the_token_gives_a_cookie_that_no_script_reads(own, tok
     assert status(ask(own, "//evil.example", query=token.query[1:])) == 303
     away = dict(ask(own, "//evil.example/x", query=token.query[1:])[0]["headers"])[b"location"]
     assert away == b"/evil.example/x"  # this server's
+    assert dict(ask(own, "/中/a b", query=token.query[1:])[0]["headers"])[b"location"] == b"/%E4%B8%AD/a%20b"
 
 
 def test_the_token_of_the_browser_that_is_opened_works_once(own, token):

@@ -145,6 +145,8 @@ def _own_name(name: str, family: Family) -> str:
 
 def _config(family: Family, metadata: Metadata, held: Mapping[str, TensorInfo], read: ReadNumbers) -> dict[str, Any]:
     sizes = Sizes.of(metadata)
+    if sizes.layers > len(held):  # settings list what each layer is
+        raise NoModelError(f"its metadata tells of {sizes.layers:,} layers, and it has {len(held):,} tensors")
     ids = {setting: _id(metadata, key) for key, setting in IDS.items()}
     ends = [*dict.fromkeys(each for key in ENDS if (each := _id(metadata, key)) is not None)]
     config: dict[str, Any] = {
