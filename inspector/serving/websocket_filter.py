@@ -7,6 +7,7 @@ path of the script, the versions of Python and Streamlit, and ids of the machine
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 
 from google.protobuf.message import DecodeError
@@ -26,6 +27,7 @@ PROTOCOL_ERROR, TEXT_IS_NOT_TAKEN, TOO_LONG = 1002, 1003, 1009
 STRANGER_NBYTES = 1 << 16  # of a message, at most, before sign-in
 SENT_NBYTES = 64_000_000  # of a message of the server, at most; a map of 262,144 tokens has 14 MB
 SCRIPT = "app.py"  # in place of its path
+PLAIN = re.compile(r"[\w-]{0,64}", re.ASCII)  # what Streamlit calls a part of a page, and writes into its log
 SMALL = 300  # bytes of a message; those that say how a run ends have fewer
 
 
@@ -90,7 +92,8 @@ def fault(message: Message) -> int:
         return 0
     if message.get("bytes") is None:
         return TEXT_IS_NOT_TAKEN
-    return PROTOCOL_ERROR if _parse(message) is None else 0
+    request = _parse(message)
+    return 0 if request and PLAIN.fullmatch(request.rerun_script.fragment_id) else PROTOCOL_ERROR
 
 
 def is_wanted(message: Message) -> bool:

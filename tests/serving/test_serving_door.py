@@ -309,8 +309,21 @@ def test_only_what_the_pages_ask_is_passed_on():
     assert len(passed) == len(wanted)
 
 
+def part(name: str) -> bytes:
+    """A request to run a part of a page."""
+    message = BackMsg()
+    message.rerun_script.fragment_id = name
+    return message.SerializeToString()
+
+
 @pytest.mark.parametrize(
-    ("message", "code"), [({"text": "hello"}, 1003), ({"bytes": None}, 1003), ({"bytes": b"\xff" * 9}, 1002)]
+    ("message", "code"),
+    [
+        ({"text": "hello"}, 1003),
+        ({"bytes": None}, 1003),
+        ({"bytes": b"\xff" * 9}, 1002),
+        *(({"bytes": part(name)}, 1002) for name in ("a\nb", "\x1b[2J", "é", "a" * 65)),  # which the log would show
+    ],
 )
 def test_what_is_no_request_ends_the_connection(message, code):
     async def app(scope, receive, send):
