@@ -33,7 +33,7 @@ def test_a_demo_is_open_at_first_paint_and_its_pages_answer(page: Page, server: 
     expect(page.locator("canvas").first).to_be_visible()
     go_to(page, "lens")
     expect_page(page, "lens", "demo-bert")
-    expect(page.get_by_text("largest error against the model's logits").first).to_contain_text("within")
+    expect(page.get_by_text("the largest difference from its logits is").first).to_contain_text("within")
     points = page.locator(".js-plotly-plot .barlayer .point")
     expect(points.first).to_be_visible()
     click_mark(points.first)

@@ -57,7 +57,7 @@ def test_minilm_uploaded_as_a_zip_answers_on_every_page(page: Page, server: Serv
 
     go_to(page, "lens")
     expect_page(page, "lens", "minilm")
-    expect(page.get_by_text("no head: no logits").first).to_be_visible()
+    expect(page.get_by_text("the file has no language-model head").first).to_be_visible()
     _is_closed_to_other_users(server.log.parent / "store" / "checkpoints")
     expect(page.get_by_role("heading", name=re.compile("^Layer 6, position"))).to_be_visible()
 
