@@ -17,6 +17,7 @@ from inspector.request import Request
 from inspector.results.checkpoint import Opened
 from inspector.text import count_text, literal
 from pages._ui import address, screenshot, session, tables
+from pages._ui.answer import verdict as verdict_link
 from pages._ui.client import figure_files
 from pages._ui.words import command
 
@@ -41,16 +42,22 @@ table = tables.table  # every table of a page
 def heading(slug: str, checkpoint: Opened) -> None:
     """Say which checkpoint is open, what the page is, and which question it answers."""
     session.visit(slug)
-    title(PAGES[slug].title, PAGES[slug].question, checkpoint)
+    title(PAGES[slug].title, PAGES[slug].question, checkpoint, judged=slug != "checks")
 
 
-def title(name: str, question: str, checkpoint: Opened | None = None) -> None:
-    """The same in a line for a page that is no analysis, or of no checkpoint."""
+def title(name: str, question: str, checkpoint: Opened | None = None, *, judged: bool = True) -> None:
+    """The same in a line for a page that is no analysis, or of no checkpoint.
+
+    Args:
+        judged: Whether checks' verdict on the checkpoint is said, too.
+    """
     with st.container(key="heading", horizontal=True, vertical_alignment="center", gap="small"):
         st.title(name, anchor=False, width="content")
         st.markdown(question, width="content")
         if checkpoint:
             st.caption(f":material/deployed_code: **{literal(checkpoint.name)}**", width="content")
+            if judged and not session.is_preview(checkpoint):
+                verdict_link.draw()
 
 
 def page_link(slug: str, label: str = "") -> None:

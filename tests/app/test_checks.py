@@ -8,6 +8,7 @@ import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, cast
 
 import pandas as pd
 import pytest
@@ -25,7 +26,7 @@ from inspector.demo import DEMOS
 from inspector.store.readers.safetensors import read_safetensors
 from inspector.text import literal
 from pages._checks import cards as check_cards
-from pages._ui import session, table_files
+from pages._ui import once, session, table_files
 from tests.app.looking import button, said
 from tools.bench._sparse import DEEPSEEK_V3, Shape, write
 
@@ -51,6 +52,25 @@ def damaged(open_app: Open) -> AppTest:
     app = open_app("checks")
     app.file_uploader[0].set_value(("damaged.zip", packed.getvalue(), "application/zip"))
     return app.run()
+
+
+def judged(app: AppTest) -> str:
+    """What stands beside the heading of a page: a link to the checks."""
+    assert not app.exception
+    links = (cast("Any", link).proto for link in app.get("page_link"))
+    (label,) = [link.label for link in links if link.page == "checks" and link.label.startswith(":")]
+    return label
+
+
+def test_every_heading_has_the_verdict_as_soon_as_there_is_one(open_app: Open, damaged: AppTest) -> None:
+    app = open_app("overview")
+    assert "Not checked" in judged(app)
+    assert not [each for each in app.session_state[once.ASKED] if isinstance(each.request, CheckRequest)]
+    app.switch_page("pages/checks.py").run()
+    app.switch_page("pages/sharing.py").run()
+    assert "Sound" in judged(app)
+    damaged.switch_page("pages/overview.py").run()
+    assert "Broken" in judged(damaged)
 
 
 @pytest.mark.parametrize("checkpoint", sorted(DEMOS))
