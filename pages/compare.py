@@ -24,6 +24,7 @@ checkpoint = session.opened()
 parts.heading("compare", checkpoint)
 
 line = st.container(key="controls", horizontal=True, vertical_alignment="bottom", gap="small")
+inputs.propose(checkpoint)
 second = inputs.choose(checkpoint, line)
 if second is None:
     inputs.teach(checkpoint)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
 import plotly.graph_objects as go
 
 from inspector.plotting import theme as look
@@ -59,4 +61,46 @@ def layer_figure(
         },
         margin={"t": above, "b": below},
         dragmode=False,
+    )
+
+
+def layer_cells(
+    values: np.ndarray,
+    texts: np.ndarray,
+    hovers: np.ndarray,
+    *,
+    ends: tuple[float, float],
+    colorbar: dict[str, Any],
+    legible: bool,
+    theme: Theme,
+    scaled: bool = True,
+) -> go.Heatmap:
+    """Draw the cells of a `layer_figure`.
+
+    Args:
+        values: Which color each has, (kinds, layers); NaN: there is none.
+        texts: What stands in each; safe for Plotly, as are all texts here.
+        hovers: What is told of each.
+        ends: Values of the palest and the strongest color.
+        colorbar: Explains the colors.
+        legible: Whether texts have room.
+        theme: Its colors.
+        scaled: Whether there are values to explain.
+    """
+    gap = 2 if legible else 1
+    return go.Heatmap(
+        z=values,
+        zmin=ends[0],
+        zmax=ends[1],
+        text=texts.tolist(),
+        texttemplate="%{text}" if legible else None,
+        textfont={"color": theme.ramp_ink, "size": 12},
+        hovertext=hovers.tolist(),
+        hoverinfo="text",
+        hoverongaps=False,
+        xgap=gap,
+        ygap=gap,
+        colorscale=theme.scale,
+        colorbar=colorbar,
+        showscale=scaled,
     )

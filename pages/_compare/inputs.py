@@ -10,8 +10,9 @@ from streamlit.delta_generator import DeltaGenerator
 from inspector.analyses.overview.request import OverviewRequest
 from inspector.analyses.overview.result import Overview
 from inspector.catalog import PAGES
-from inspector.demo import DEMOS, examples_of
+from inspector.demo import DEMOS, RUNS, examples_of
 from inspector.results.checkpoint import Opened
+from inspector.store.reference import origin_of
 from inspector.text import literal
 from pages._ui import address, beside, session
 from pages._ui.opening import arrivals, uploading
@@ -27,6 +28,9 @@ TEACHES = """
 """
 
 
+NEWEST = 2  # uploads that the empty page offers
+
+
 @dataclass(frozen=True, slots=True)
 class Second:
     """The checkpoint that is compared with."""
@@ -34,6 +38,17 @@ class Second:
     opened: Opened
     name: str  # as it was chosen or typed, and as the link has it
     listed: bool  # False: it was typed
+
+
+def propose(checkpoint: Opened) -> None:
+    """Have a snapshot of a demo's run compared with the end of it, or the end with the beginning, unless told else."""
+    state, run = st.session_state, beside.run_of(checkpoint)
+    if not run or state.get("proposed") == checkpoint.fingerprint:
+        return
+    state["proposed"] = checkpoint.fingerprint  # once: the field can be emptied
+    if not (state.get("other") or address.asked("other")):
+        st.query_params["other"] = run[-1] if checkpoint.reference != run[-1] else run[0]
+        st.rerun()  # the field takes what the address has when a run begins
 
 
 def choose(checkpoint: Opened, line: DeltaGenerator) -> Second | None:
@@ -83,15 +98,22 @@ def teach(checkpoint: Opened) -> None:
     """Say what the empty page is for, unless a second checkpoint was named that is not open."""
     if st.session_state.get("other"):
         return
-    others = [demo for demo in DEMOS if demo != checkpoint.reference]
+    names = beside.references(checkpoint)
+    uploaded = [name for name, reference in names.items() if origin_of(reference).digits]
     with st.container(horizontal=True):
-        for demo in others:
-            st.button(f"Compare with {demo}", on_click=_take, args=(demo,))
+        for name in [*uploaded[:NEWEST], *(name for name in DEMOS if name in names)]:
+            label = name if name in DEMOS else literal(name)
+            st.button(f"Compare with {label}", on_click=_take, args=(name,))
         st.button(f"Compare {literal(checkpoint.name)} with itself", on_click=_take, args=(checkpoint.reference,))
+        for name, (first, *_, last) in RUNS.items():
+            st.button(f"Compare the first and last snapshot of {name}", on_click=_take, args=(last, first))
     st.markdown(TEACHES)
 
 
-def _take(name: str) -> None:
+def _take(name: str, first: str = "") -> None:
+    """Compare with a checkpoint, and open another one first."""
+    if first:
+        session.want(first)
     st.session_state["other"] = name
 
 

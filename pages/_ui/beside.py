@@ -9,7 +9,7 @@ import streamlit as st
 
 from inspector.analyses.lens.request import LensRequest
 from inspector.analyses.lens.result import Lens
-from inspector.demo import DEMOS
+from inspector.demo import DEMOS, RUNS
 from inspector.results.checkpoint import Opened
 from inspector.serving.storing import uploads
 from inspector.settings import settings
@@ -59,11 +59,16 @@ def pick(names: Iterable[str], key: str = "other", label: str = "Second checkpoi
     )
 
 
+def run_of(checkpoint: Opened) -> list[str]:
+    """The snapshots of a demo's run that it is one of, in the order of training."""
+    return next((list(run) for run in RUNS.values() if checkpoint.reference in run), [])
+
+
 def references(checkpoint: Opened) -> dict[str, str]:
-    """Name -> reference of every demo and upload besides the open checkpoint."""
+    """Name -> reference of every demo and upload besides the open checkpoint, and of the other snapshots of its run."""
     own = {
         f"{stored.name} ({stored.fingerprint[:8]})": f"upload:{stored.fingerprint}"
         for stored in uploads.list_uploads(settings(), sign_in.asker())
     }
-    every = {name: name for name in DEMOS} | own
+    every = {name: name for name in (*run_of(checkpoint), *DEMOS)} | own
     return {name: reference for name, reference in every.items() if reference != checkpoint.reference}

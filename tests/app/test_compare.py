@@ -12,7 +12,7 @@ import streamlit as st
 from safetensors.numpy import load_file, save_file
 from streamlit.testing.v1 import AppTest
 
-from inspector.demo import DEMOS
+from inspector.demo import DEMOS, RUNS
 from inspector.serving.storing import registry
 from inspector.settings import settings
 from inspector.store.reference import CheckpointRef
@@ -116,6 +116,30 @@ def test_without_a_second_checkpoint_the_page_teaches(open_app: Open) -> None:
     assert "78 removed" in said(app)
 
 
+def test_a_snapshot_is_compared_with_the_other_end_of_its_run(open_app: Open) -> None:
+    first, *_, last = RUNS["demo-run"]
+    app = open_app("compare", checkpoint=first)
+    assert not app.exception
+    assert app.query_params["other"] in (last, [last])
+    assert "They differ" in said(app) or "changed" in said(app)
+    assert open_app("compare", checkpoint=last).selectbox(key="other").value == first
+    app.selectbox(key="other").set_value(None).run()
+    assert "Choose the checkpoint to compare with" in app.info[0].value
+
+
+def test_an_empty_page_offers_two_snapshots_of_a_run(open_app: Open) -> None:
+    app = open_app("compare")
+    button(app, "Compare the first and last snapshot of demo-run").click().run()
+    assert not app.exception
+    first, *_, last = RUNS["demo-run"]
+    assert session_reference(app) == first
+    assert app.selectbox(key="other").value == last
+
+
+def session_reference(app: AppTest) -> str:
+    return app.session_state["opened"].reference
+
+
 def test_a_checkpoint_with_itself_is_said_to_be_that(open_app: Open) -> None:
     app = open_app("compare", other="demo-bert")
     assert not app.exception
@@ -153,7 +177,7 @@ def test_layers_of_another_width_are_no_empty_picture(open_app: Open, narrow: st
     app = open_app("compare", other=narrow)
     assert not app.exception
     assert "No layer tensor could be measured" in said(app)
-    assert not app.get("plotly_chart")
+    assert [cast("Any", chart).key for chart in app.get("plotly_chart")] == ["common"]
     assert set(table(app, "status")["status"]) == {"reshaped", "equal"}
 
 

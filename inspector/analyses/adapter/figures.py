@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from inspector.plotting import theme as look
 from inspector.plotting.frames import columns
-from inspector.plotting.layers import CELL, SMALL, is_legible, layer_figure
+from inspector.plotting.layers import CELL, SMALL, is_legible, layer_cells, layer_figure
 from inspector.plotting.theme import LIGHT, Theme
 from inspector.text import plain
 
@@ -75,21 +75,15 @@ def norm_map(targets: pd.DataFrame, *, title: str, subtitle: str, theme: Theme =
         hover[place] = "<br><br>".join(_hover(targets.iloc[[row]]) for row in rows[:3])
     measured = bool(np.nansum(z)) if z.size else False
     figure.add_trace(
-        go.Heatmap(
-            z=z,
-            zmin=0,
-            zmax=float(np.nanmax(z)) if measured else 1.0,
-            text=text.tolist(),
-            texttemplate="%{text}" if legible else None,
-            textfont={"color": theme.ramp_ink, "size": 12},
-            hovertext=hover.tolist(),
-            hoverinfo="text",
-            hoverongaps=False,
-            xgap=2 if legible else 1,
-            ygap=2 if legible else 1,
-            colorscale=theme.scale,
+        layer_cells(
+            z,
+            text,
+            hover,
+            ends=(0.0, float(np.nanmax(z)) if measured else 1.0),
             colorbar=look.colorbar("norm of ΔW", theme=theme),
-            showscale=measured,
+            legible=legible,
+            theme=theme,
+            scaled=measured,
         )
     )
     return figure

@@ -14,7 +14,7 @@ from inspector.analyses.compare.words import legend
 from inspector.plotting import theme as look
 from inspector.plotting.bars import bar_rows
 from inspector.plotting.frames import column, columns, where
-from inspector.plotting.layers import CELL, LABEL, SMALL, is_legible, layer_figure
+from inspector.plotting.layers import CELL, LABEL, SMALL, is_legible, layer_cells, layer_figure
 from inspector.plotting.lettering import text_width
 from inspector.plotting.theme import LIGHT, Theme
 from inspector.text import plain, shorten_name
@@ -137,21 +137,15 @@ def _cells(
     z[told & np.isnan(z)] = low  # no change, or none that is known: the palest, and its sign
     percent = measure == "relative change"
     scale = _Scale(low, high, measure if percent else "1 − cosine", percent)
-    return go.Heatmap(
-        z=z,
-        zmin=low,
-        zmax=high,
-        text=text.tolist(),
-        texttemplate="%{text}" if legible else None,
-        textfont={"color": theme.ramp_ink, "size": 12},
-        hovertext=hover.tolist(),
-        hoverinfo="text",
-        hoverongaps=True,
-        xgap=2 if legible else 1,
-        ygap=2 if legible else 1,
-        colorscale=theme.scale,
+    return layer_cells(
+        z,
+        text,
+        hover,
+        ends=(low, high),
         colorbar=look.colorbar(scale.name, theme=theme) | scale.ticks,
-        showscale=bool(len(finite)),
+        legible=legible,
+        theme=theme,
+        scaled=bool(len(finite)),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from inspector.analyses.compare.figures import change_bars, change_heatmap, changed_outside
+from inspector.analyses.compare.figures_common import common_bars
 from inspector.analyses.compare.frames import tie_rows
 from inspector.analyses.compare.request import CompareRequest
 from inspector.analyses.compare.result import Comparison
@@ -16,6 +17,7 @@ from inspector.analyses.compare.words import (
     WHY_MEASURED,
     describe_rows,
     describe_ties,
+    in_common,
     no_layers,
 )
 from inspector.report.content import Context, Section
@@ -49,10 +51,17 @@ def _both(result: Comparison) -> str:
     return f"{result.name} and {result.other_name}"
 
 
+def _in_common(result: Comparison) -> Picture:
+    shared = in_common(result.tensors, result.vocabulary)
+    names = result.name, result.other_name
+    alt = "Tensors by name, tensors by shape, and tokens that are in one of the two, and in both"
+    return Picture(Figure("common", lambda theme: common_bars(shared, names=names, theme=theme), alt), _largest(result))
+
+
 def _layers(result: Comparison) -> Picture:
-    text = _largest(result)
     if no_layers(result.layers):
-        return Picture(text=text)
+        return _in_common(result)
+    text = _largest(result)
     return Picture(
         Figure(
             "layers",

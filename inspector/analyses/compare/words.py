@@ -109,6 +109,25 @@ def no_layers(layers: pd.DataFrame) -> str:
     return ""
 
 
+def in_common(tensors: pd.DataFrame, vocabulary: VocabularyMatch | None) -> dict[str, tuple[int, int, int]]:
+    """How much two checkpoints have in common: what is counted -> only in the first, in both, only in the second.
+
+    Args:
+        tensors: `Comparison.tensors`.
+        vocabulary: `Comparison.vocabulary`.
+    """
+    first, second = (Counter(shape for shape in tensors[each] if shape) for each in ("shape", "other_shape"))
+    alone, added = (int((tensors["status"] == status).sum()) for status in ("removed", "added"))
+    both = (first & second).total()
+    found = {
+        "tensors by name": (alone, len(tensors) - alone - added, added),
+        "tensors by shape": (first.total() - both, both, second.total() - both),
+    }
+    if vocabulary and vocabulary.matched_by == "token":
+        found["tokens"] = (vocabulary.alone, vocabulary.matched, vocabulary.other_alone)
+    return found
+
+
 def _same(names: tuple[str, str]) -> str:
     if names[0] == names[1]:
         which = f"{names[0]} is compared with itself: the same files, byte for byte."
@@ -129,7 +148,7 @@ def _tensors(total: int, counts: dict[str, int]) -> str:
     if len(counts) == 1:
         return f"All {plural(total, 'tensor')} are {SAID[next(iter(counts))]}."
     said = [f"{number:,} {SAID[status]}" for status, number in counts.items()]
-    apart = " They have none in common." if set(counts) == {"added", "removed"} else ""
+    apart = " None of one has a counterpart in the other." if set(counts) == {"added", "removed"} else ""
     return f"Of {plural(total, 'tensor')}: {_listed(said)}.{apart}"
 
 

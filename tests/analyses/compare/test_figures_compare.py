@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -10,6 +11,9 @@ import pandas as pd
 import pytest
 
 from inspector.analyses.compare.figures import NO_NUMBER, NOTHING, change_bars, change_heatmap
+from inspector.analyses.compare.figures_common import common_bars
+from inspector.analyses.compare.result import VocabularyMatch
+from inspector.analyses.compare.words import in_common
 from inspector.plotting.lettering import text_width
 from inspector.plotting.theme import COLOR_BAR, DARK, LIGHT, contrast
 
@@ -30,6 +34,31 @@ def layers(count: int = 2) -> pd.DataFrame:
 
 def heatmap(frame: pd.DataFrame, **options: Any) -> Any:
     return change_heatmap(frame, names="a and b", values="all", **options)
+
+
+def test_what_two_have_in_common_is_counted_and_drawn():
+    frame = pd.DataFrame(
+        [
+            ("equal", "4 × 4", "4 × 4"),
+            ("reshaped", "9", "8"),
+            ("removed", "4 × 4", ""),
+            ("removed", "7", ""),
+            ("added", "", "4 × 4"),
+            ("added", "", "5"),
+            ("added", "", "5"),
+        ],
+        columns=["status", "shape", "other_shape"],
+    )
+    vocabulary = VocabularyMatch(10, 8, 4, 4, "token", 6, 5, 4, 2, (), (), 0, 0, math.nan, math.nan)
+    shared = in_common(frame, vocabulary)
+    assert shared == {"tensors by name": (2, 2, 3), "tensors by shape": (2, 2, 3), "tokens": (4, 6, 2)}
+    assert "tokens" not in in_common(frame, replace(vocabulary, matched_by="row"))
+    assert "tokens" not in in_common(frame, None)
+    figure: Any = common_bars(shared, names=("a<b", "c"))
+    assert [bar.name for bar in figure.data] == ["only in a&lt;b", "in both", "only in c"]
+    for place, counts in enumerate(shared.values()):
+        shares = [bar.x[place] for bar in figure.data]
+        assert shares == pytest.approx([count / sum(counts) for count in counts])
 
 
 def tensors() -> pd.DataFrame:
