@@ -37,7 +37,7 @@ def common_bars(
         height=look.title_height(title, subtitle) + PITCH * len(shared) + below,
         barmode="stack",
         bargap=0.45,
-        xaxis={**look.axis(title="", theme=theme), "range": [0, 1], "tickformat": ".0%", "nticks": 6},
+        xaxis={**look.axis(title="", theme=theme), "range": [0, 1], "tickformat": ".0%", "dtick": 0.25},
         yaxis={
             **look.axis(title="", theme=theme, grid=False),
             "range": [len(shared) - 0.5, -0.5],
@@ -46,7 +46,7 @@ def common_bars(
             "tickfont": {"size": 13, "color": theme.ink},
         },
         legend=look.legend_below(theme) | {"traceorder": "normal", "itemclick": False, "itemdoubleclick": False},
-        margin={"b": below},
+        margin={"b": below, "r": 24},
         dragmode=False,
     )
     for number, where in enumerate((f"only in {short[0]}", BOTH, f"only in {short[1]}")):

@@ -117,7 +117,8 @@ def in_common(tensors: pd.DataFrame, vocabulary: VocabularyMatch | None) -> dict
         vocabulary: `Comparison.vocabulary`.
     """
     first, second = (Counter(shape for shape in tensors[each] if shape) for each in ("shape", "other_shape"))
-    alone, added = (int((tensors["status"] == status).sum()) for status in ("removed", "added"))
+    statuses = Counter(tensors["status"])
+    alone, added = statuses["removed"], statuses["added"]
     both = (first & second).total()
     found = {
         "tensors by name": (alone, len(tensors) - alone - added, added),
