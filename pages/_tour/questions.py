@@ -176,6 +176,13 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
             {"other": GPT2},
         ),
         Question(
+            "What did quantization cost, layer by layer?",
+            "Compare the original with its GGUF file, or another quantized copy: the error of each tensor, by layer "
+            "and kind.",
+            "compare",
+            BERT,
+        ),
+        Question(
             "Was my adapter really merged?",
             "Its merge into the base is replayed: each tensor is merged, left out, merged twice, or of another base.",
             "merge",

@@ -16,7 +16,7 @@ from inspector.analyses.compare.compute_table import Row, count, not_finite_warn
 from inspector.analyses.compare.compute_tensors import Measured, compare_tensors
 from inspector.analyses.compare.compute_ties import changed_ties
 from inspector.analyses.compare.request import CompareRequest
-from inspector.analyses.compare.result import TOKEN_COLUMNS, Comparison, VocabularyMatch
+from inspector.analyses.compare.result import SPECIAL_COLUMNS, TEMPLATE, TOKEN_COLUMNS, Comparison, VocabularyMatch
 from inspector.analyses.compare.words_notes import PACKED
 from inspector.analyses.sharing.result import Sharing
 from inspector.catalog import answer, import_ahead
@@ -78,7 +78,7 @@ def compare(checkpoint: Checkpoint, request: CompareRequest, *, progress: Progre
         "cosine": sums.cosine,
         "max_abs": sums.max_abs if sums.count else math.nan,
     }
-    furthest = _furthest(tokens, request.moved)
+    furthest, special = _furthest(tokens, request.moved), _special(two)
     same = checkpoint.manifest.fingerprint == other
     counts = count(rows)
     return Comparison(
@@ -97,6 +97,7 @@ def compare(checkpoint: Checkpoint, request: CompareRequest, *, progress: Progre
             ties=ties,
             vocabulary=vocabulary,
             moved=furthest,
+            special=special,
         ),
         counts=counts,
         overall=overall,
@@ -108,6 +109,7 @@ def compare(checkpoint: Checkpoint, request: CompareRequest, *, progress: Progre
         tokens_moved=furthest,
         warnings=(*warnings, *not_finite_warnings(rows, two.names), *_token_warnings(two, vocabulary)),
         values=request.values,
+        special_tokens=special,
         tokens=tokens,
     )
 
@@ -198,6 +200,31 @@ def _tokens(
     except InspectorError as error:
         warnings.append(words.TOKENS_NOT_COMPARED.format(error=error))
     return None, pd.DataFrame(columns=pd.Index(list(TOKEN_COLUMNS)))
+
+
+def _special(two: _Two) -> pd.DataFrame:
+    """What both tokenizers say of the tokens that mark texts, and whether both have one chat template."""
+    columns = pd.Index(list(SPECIAL_COLUMNS))
+    try:
+        one, other = two.first.tokens, two.second.tokens
+    except InspectorError:  # which cannot be read: the rows' warning says so
+        return pd.DataFrame(columns=columns)
+    if one is None or other is None:
+        return pd.DataFrame(columns=columns)
+    from inspector.models.vocabulary.library import SPECIAL_ROLES
+    from inspector.models.vocabulary.templates import find_templates
+
+    rows = []
+    for role in SPECIAL_ROLES:
+        (raw, index), (other_raw, other_index) = one.role(role), other.role(role)
+        if index is not None or other_index is not None:
+            texts = ("" if at is None else tokens.visible(at) for tokens, at in ((one, index), (other, other_index)))
+            rows.append((role, next(texts), index, next(texts), other_index, (raw, index) == (other_raw, other_index)))
+    templates = [next(iter(find_templates(each.manifest).values()), "") for each in (two.first, two.second)]
+    if any(templates):
+        sizes = (f"{len(text):,} characters" if text else "" for text in templates)
+        rows.append((TEMPLATE, next(sizes), None, next(sizes), None, templates[0] == templates[1]))
+    return pd.DataFrame(rows, columns=columns, dtype=object)
 
 
 def _token_warnings(two: _Two, vocabulary: VocabularyMatch | None) -> list[str]:

@@ -26,6 +26,8 @@ TOKEN_COLUMNS = (
     *("token", "token_id", "other_token_id", "kind"),
     *("distance", "relative_change", "cosine", "norm", "other_norm"),
 )
+TEMPLATE = "chat template"  # among their roles
+SPECIAL_COLUMNS = ("role", "token", "token_id", "other_token", "other_token_id", "same")
 # Stored as floats: they are compared as numbers, and are exact as float64.
 FLOATS = frozenset(
     {"float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"}
@@ -99,4 +101,7 @@ class Comparison:
     tokens_moved: pd.DataFrame
     warnings: tuple[str, ...]
     values: str  # stored numbers that were read: "all", "sample" or "none"
+    # What both say of the tokens that mark texts, where both have a tokenizer: role (or TEMPLATE), token, token_id,
+    # other_token, other_token_id ("" and None where there is none; of a template its length, and no ids), same
+    special_tokens: pd.DataFrame
     tokens: pd.DataFrame = local()  # the same for every matched row, in the order of the first

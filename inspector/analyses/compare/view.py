@@ -120,6 +120,8 @@ def _tokens(result: Comparison) -> Iterator[Block]:
     yield Sentence(describe_rows(result.vocabulary, (result.name, result.other_name), result.tokens_moved)[0])
     if len(result.tokens_moved):
         yield Table("tokens", "Tokens whose embedding moved furthest", result.tokens_moved)
+    if len(result.special_tokens):
+        yield Table("special_tokens", "Special tokens of both", result.special_tokens)
 
 
 def _asked(context: Context) -> CompareRequest:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from statistics import median
+from typing import Any
 
 import pandas as pd
 
-from inspector.analyses.compare.result import FLOATS, TieChange, VocabularyMatch
+from inspector.analyses.compare.result import FLOATS, TEMPLATE, TieChange, VocabularyMatch
 from inspector.analyses.compare.words_notes import BY_SAMPLE, UNREAD
 from inspector.text import plural, some
 
@@ -70,6 +72,7 @@ def summary(
     ties: Sequence[TieChange] | None,
     vocabulary: VocabularyMatch | None,
     moved: pd.DataFrame,
+    special: pd.DataFrame,
 ) -> tuple[str, ...]:
     """What matters, first things first; every number is one of the result's."""
     sentences = []
@@ -87,6 +90,8 @@ def summary(
         sentences.append(describe_ties(ties, names))
     if vocabulary:
         sentences += describe_rows(vocabulary, names, moved)
+    if len(special):
+        sentences.append(describe_special(special, names))
     return tuple(sentences)
 
 
@@ -181,7 +186,43 @@ def _quantized(tensors: pd.DataFrame, names: tuple[str, str]) -> list[str]:
         [f"{name} has {_schemes(dtypes)}" for name, dtypes in zip(names, (mine, theirs), strict=True) if dtypes]
     )
     shares = dict(zip(coded["name"].tolist(), coded["nearest"].tolist(), strict=True))
-    return [*said, f"Quantized: {kinds}. {_rounding(shares)}."]
+    return [*said, f"Quantized: {kinds}. {_rounding(shares)}.", *_cost(coded)]
+
+
+def _cost(coded: pd.DataFrame) -> list[str]:
+    """What quantizing weights cost, by how they are stored: the median tensor of each way."""
+    costs: defaultdict[str, list[float]] = defaultdict(list)
+    for row in coded.dropna(subset=["relative_change"]).to_dict("records"):
+        costs[row["other_dtype"] if row["dtype"] in FLOATS else row["dtype"]].append(row["relative_change"])
+    medians = sorted(((median(shares), way) for way, shares in costs.items()), reverse=True)
+    if not medians:
+        return []
+    said = [f"{_share(share)} in {way}" for share, way in medians[:NAMED]]
+    more = f" and less in {len(medians) - NAMED} more ways" if len(medians) > NAMED else ""
+    return [f"What it cost, as a share of a tensor's length, in the median tensor: {_listed(said)}{more}."]
+
+
+def _mark(role: str) -> str:
+    return role if role == TEMPLATE else f"{role} token"
+
+
+def _shown(row: Mapping[str, Any], names: tuple[str, str]) -> str:
+    return f"{row['token'] or 'none'} in {names[0]} and {row['other_token'] or 'none'} in {names[1]}"
+
+
+def describe_special(special: pd.DataFrame, names: tuple[str, str]) -> str:
+    """Whether both mark texts in the same way: with the same special tokens, ids and chat template.
+
+    Args:
+        special: `Comparison.special_tokens`.
+    """
+    apart = [row for row in special.to_dict("records") if not row["same"]]
+    if not apart:
+        what = "Special tokens and chat template" if TEMPLATE in special["role"].tolist() else "Special tokens"
+        return f"{what} are the same in both."
+    said = [f"the {_mark(row['role'])} is {_shown(row, names)}" for row in apart[:NAMED]]
+    more = f", and {len(apart) - NAMED} more" if len(apart) > NAMED else ""
+    return f"What marks texts differs: {_listed(said)}{more}."
 
 
 def _rounding(shares: Mapping[str, float]) -> str:

@@ -271,4 +271,4 @@ COLUMNS: dict[str, Callable[[Known], float]] = {
     "token_id": _most_rows,
 }
 # Frames of what a tokenizer says, which may have ids beyond the rows.
-BEYOND = frozenset({"Health.tokens_beyond_rows", "Tokenization.tokens"})
+BEYOND = frozenset({"Comparison.special_tokens", "Health.tokens_beyond_rows", "Tokenization.tokens"})
