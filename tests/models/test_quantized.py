@@ -18,6 +18,7 @@ from compressed_tensors.entrypoints.convert.converters import ModelOptNvfp4Conve
 from compressed_tensors.quantization import QuantizationArgs, QuantizationScheme
 from compressed_tensors.quantization.quant_scheme import PRESET_SCHEMES
 from compressed_tensors.quantization.utils import calculate_qparams, generate_gparam
+from safetensors.numpy import save_file as save_numpy
 from safetensors.torch import load_file, save_file
 from transformers import GptOssConfig, GptOssForCausalLM, LlamaForCausalLM
 from transformers.integrations.finegrained_fp8 import _dequantize_fp8_weight
@@ -492,6 +493,36 @@ def test_floats_of_4_bits_by_mlx(stored, plain):
     assert row_of(ask(plain, coded), WEIGHT)["status"] == "quantised"
 
 
+@pytest.mark.parametrize("bits", [2, 3, 4, 6, 8])
+@pytest.mark.parametrize("group", [32, 64, 128])
+def test_mlx_numbers_are_code_times_scale_plus_bias_to_the_last_bit(tmp_path, open_path, bits, group):
+    """Any words; scales in half precision, as mlx-lm leaves them; the codes by numpy, bit after bit."""
+    draw = np.random.default_rng(100 * bits + group)
+    words = draw.integers(0, 1 << 32, (6, 256 * bits // 32), dtype=np.uint32)
+    scales, biases = (draw.normal(size=(6, 256 // group)).astype(np.float16) for _ in range(2))
+    stored = {"weight": words, "scales": scales, "biases": biases}
+    save_numpy({f"model.norm.{part}": each for part, each in stored.items()}, tmp_path / "model.safetensors")
+    config = {"model_type": "llama", "dtype": "float32", "quantization": {"group_size": group, "bits": bits}}
+    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    ones = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little").reshape(6, 256, bits).astype(np.float32)
+    codes = ones @ (2 ** np.arange(bits)).astype(np.float32)
+    truth = codes * np.repeat(scales.astype(np.float32), group, 1) + np.repeat(biases.astype(np.float32), group, 1)
+    read = open_path(tmp_path).read(["model.norm.weight"])["model.norm.weight"].numpy()
+    assert read.dtype == np.float32
+    assert (read == truth).all()
+
+
+def test_mlx_gives_what_its_documentation_says(tmp_path, open_path):
+    """Four bits: the code of 0x76543210 in place k is k, the lowest bits first."""
+    words = np.array([[0x76543210, 0xFEDCBA98] * 2], dtype=np.uint32)
+    stored = {"weight": words, "scales": np.array([[0.5]], "f4"), "biases": np.array([[-1.0]], "f4")}
+    save_numpy({f"lm_head.{part}": each for part, each in stored.items()}, tmp_path / "model.safetensors")
+    config = {"model_type": "llama", "dtype": "float32", "quantization": {"group_size": 32, "bits": 4}}
+    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    row = open_path(tmp_path).read(["lm_head.weight"])["lm_head.weight"][0].tolist()
+    assert row == [code / 2 - 1 for code in [*range(16), *range(16)]]
+
+
 @pytest.mark.parametrize(("bits", "group"), [(2, 32), (3, 32), (4, 64), (5, 32), (6, 32), (8, 64)])
 def test_mlx(tmp_path, open_path, bits, group):
     """Scales and biases of each group, codes one after the other, lowest bit first; some modules have more bits."""
@@ -524,14 +555,15 @@ def test_mlx(tmp_path, open_path, bits, group):
     shutil.copytree(whole, folder)
     save_file(packed, folder / "model.safetensors", metadata={"format": "mlx"})
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    (folder / "config.json").write_text(json.dumps(config | {"quantization": said}), encoding="utf-8")
+    said_twice = {"quantization": said, "quantization_config": said}  # as mlx-lm writes it
+    (folder / "config.json").write_text(json.dumps(config | said_twice), encoding="utf-8")
     checkpoint = open_path(folder)
     for found in (overview(checkpoint, progress=silent), sharing(checkpoint, progress=silent)):
         assert found.unique_parameters == count
     down = next(each for name, each in checkpoint.quantized.items() if name.endswith("down_proj.weight"))
     assert down.scheme == "8-bit codes (MLX), groups of 32"
     assert checkpoint.quantized["model.embed_tokens.weight"].scheme.startswith(f"{bits}-bit codes (MLX)")
-    assert any("quantized weights (quantization)" in each for each in checkpoint.manifest.warnings)
+    assert any("quantized weights (quantization_config)" in each for each in checkpoint.manifest.warnings)
     for name, tensor in checkpoint.state.items():
         assert torch.allclose(tensor, model.get_parameter(name), atol=1e-6)
     answer: Any = heads(checkpoint, progress=silent, text="w1 w2", k=60, new_tokens=1, device="cpu", dtype="float32")
