@@ -13,8 +13,8 @@ from typing import Any, NoReturn
 
 from inspector.errors import CheckpointError
 
-MAX_NBYTES = 20_000_000  # those of vocabularies of 262,144 pieces have 4.7 million
-MAX_PIECES = 1_000_000
+MAX_NBYTES = 20_000_000  # the largest files have 4.7 million
+MAX_PIECES = 500_000  # the largest vocabularies have 262,144
 MAX_PIECE_NBYTES = 1_024  # of one piece
 MAX_PIECES_NBYTES = 4_000_000  # of all: a piece is split in every place to find its merges
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, BYTE = 1, 2, 3, 4, 6  # kinds of pieces
