@@ -21,6 +21,7 @@ from pages._ui.opening import agreeing, arrivals, folders, managing, under_way, 
 
 HERE = Path(__file__).parent
 STYLE = HERE / "style.css"
+WAY = "way taken"
 
 
 def draw(page: Any) -> None:
@@ -179,7 +180,9 @@ def _page() -> str | None:
 
 def _offer_ways() -> None:
     ways = ["Files", "Folder", "Hub", *(["Path"] if paths_are_open() else [])]
-    way = st.segmented_control("From", ways, default="Files", required=True, key="way")
+    taken = st.session_state.get(WAY, "Files")
+    way = st.segmented_control("From", ways, default=taken if taken in ways else "Files", required=True, key="way")
+    st.session_state[WAY] = way  # Streamlit forgets what fields hold where a program changes pages; browsers do not
     if way == "Hub":
         _ask_for_model()
     elif way == "Path":

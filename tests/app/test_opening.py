@@ -248,11 +248,15 @@ def test_a_training_runs_checkpoints_are_offered_by_a_click(roots: Path, open_ap
 def test_a_training_run_is_followed_on_snapshots(roots: Path, open_app: Open) -> None:
     for step in (500, 1000):
         shutil.copytree(DEMOS["demo-bert"].folder, roots / "run" / f"checkpoint-{step}")
-    app = open_app("overview", checkpoint="path:run", agreed="path:run")
+    app = open_app("overview", checkpoint="demo-bert")
+    app.segmented_control(key="way").set_value("Path").run()
+    app.text_input(key="path typed").set_value("run")
+    button(app, "Open").click().run()  # of the form
     button(app, "Follow the run on Snapshots").click().run()
     assert not app.exception
     assert [each.value for each in app.error] == []
     assert app.selectbox(key="run").value == "path:run"
+    assert app.segmented_control(key="way").value == "Path"
     assert app.session_state["opened"].reference == "path:run/checkpoint-1000"
 
 
