@@ -5,9 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from inspector.analyses.masked_lm.request import PredictRequest
-from inspector.analyses.masked_lm.words import HOW
 from inspector.analyses.overview.request import OverviewRequest
-from inspector.text import literal
 from pages._masked_lm import answers as masked_answers
 from pages._masked_lm import contrast as masked_contrast
 from pages._masked_lm import history as masked_history
@@ -30,8 +28,7 @@ answer_place, body, device_place = st.container(), st.container(), st.container(
 with reading_place:
     sentence = masked_inputs.read(checkpoint)
 with fields_place:
-    request = masked_inputs.choose(sentence)
-    view = masked_inputs.choose_view()
+    request, view = masked_inputs.choose(sentence)
     judging = masked_plausibility.choose(request) if view == "Plausibility" else None
 prediction = session.ask_if_ready(request) if sentence.masks else None
 plausibility = session.ask_if_ready(judging) if judging and sentence.pieces else None
@@ -66,13 +63,10 @@ with body:
         case _ if prediction is None:
             masked_view.invite()
         case _:
-            masked_answers.draw(checkpoint, sentence, request, prediction)
+            masked_answers.draw(checkpoint, request, prediction)
 with device_place:
     if prediction is not None:
         masked_view.draw_device(prediction, checkpoint)
-        with st.expander("Method"):
-            st.markdown(f"{literal(HOW)} The model read these tokens:")
-            st.code(" ".join(prediction.tokens), language=None, wrap_lines=True)
     if any(commands):
         parts.elsewhere(checkpoint, *filter(None, commands))
 if drawn != (prediction is None, plausibility is None):

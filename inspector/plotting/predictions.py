@@ -10,7 +10,7 @@ from inspector.plotting.frames import column, columns
 from inspector.plotting.theme import LIGHT, Theme
 from inspector.text import percent_text, plain, shorten
 
-BAR = 30  # pixels from bar to bar
+BAR = 22  # pixels from bar to bar
 
 
 def topk_bars(predictions: pd.DataFrame, *, title: str, subtitle: str = "", theme: Theme = LIGHT) -> go.Figure:

@@ -92,12 +92,22 @@ def tokenized(text: str, *, of: Opened | None = None) -> tuple[Piece, ...]:
     return masked_text.pieces(result, text) if result else ()
 
 
-def choose(sentence: Sentence) -> PredictRequest:
-    """Draw the fields beside the editor."""
+def choose(sentence: Sentence) -> tuple[PredictRequest, str]:
+    """Draw the fields below the editor.
+
+    Returns:
+        The request, and what is shown of its answer.
+    """
     fields, below = inputs.controls()
     with fields:
+        view = _choose_view()
         targets = options.ask(
-            PredictRequest, "targets", type="search", live=True, placeholder="france, england, new york"
+            PredictRequest,
+            "targets",
+            type="search",
+            live=True,
+            placeholder="Words to compare",
+            label_visibility="collapsed",
         )
         with inputs.examples_place():
             inputs.offer(sentence.examples, on_take=_take_example)
@@ -105,7 +115,7 @@ def choose(sentence: Sentence) -> PredictRequest:
             k = options.ask(PredictRequest, "k")
             order = options.ask(PredictRequest, "order")
             device, dtype = inputs.placement(below)
-    return options.make(
+    asked = options.make(
         PredictRequest,
         text=sentence.text,
         masks=sentence.clicked,
@@ -115,10 +125,10 @@ def choose(sentence: Sentence) -> PredictRequest:
         device=device,
         dtype=dtype,
     )
+    return asked, view
 
 
-def choose_view() -> str:
-    """Draw the choice of what is shown below the sentence."""
+def _choose_view() -> str:
     return st.segmented_control(
         "Show", VIEWS, default=VIEWS[0], required=True, key="view", bind="query-params", label_visibility="collapsed"
     )

@@ -11,7 +11,7 @@ from inspector.analyses.masked_lm.result import Prediction
 from inspector.analyses.plausibility.figures import surprisal_colors
 from inspector.analyses.plausibility.result import Plausibility
 from inspector.results.checkpoint import Opened
-from inspector.text import bytes_text, literal, percent_text
+from inspector.text import literal, percent_text
 from pages._masked_lm import answers as masked_answers
 from pages._masked_lm import editor as masked_editor
 from pages._masked_lm import inputs as masked_inputs
@@ -86,22 +86,8 @@ def invite() -> None:
 
 def draw_device(prediction: Prediction, checkpoint: Opened) -> None:
     """Say where the model ran, how long it took, and what it holds."""
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        st.metric("Device", prediction.device)
-        st.metric("Dtype", prediction.dtype)
-        st.metric(
-            "Forward pass",
-            f"{prediction.milliseconds:.1f} ms",
-            help="One pass through the model and its head, which are already loaded.",
-        )
-        st.metric("Threads", prediction.threads, help="CPU threads used by this pass.")
-        st.metric(
-            "Memory",
-            bytes_text(prediction.memory_nbytes),
-            help="Weights on the device; on a GPU, the peak during the pass.",
-        )
-        st.metric("Tokens", len(prediction.tokens))
-        st.metric("Masks", len(prediction.masks))
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption(literal(words.ran(prediction)))
         if any(worker.fingerprint == checkpoint.fingerprint for worker in session.engine().workers()):
             st.button(
                 "Release memory",
@@ -110,7 +96,6 @@ def draw_device(prediction: Prediction, checkpoint: Opened) -> None:
                 args=(checkpoint.fingerprint,),
                 help="Ends the process that runs the model. Answers stay; the next question loads the model again.",
             )
-    st.caption(literal(words.batched(prediction)))
     freed = st.session_state.pop("masked freed", None)
     if freed is not None:
         st.toast("The memory has been freed." if freed else "The model is busy: try again in a moment.")

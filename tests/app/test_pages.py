@@ -316,9 +316,7 @@ def test_a_cell_beyond_a_shorter_text_moves_inside(open_app: Open) -> None:
 
 def test_masked_lm_shows_device_dtype_and_each_mask(open_app: Open) -> None:
     app = open_app("masked_lm", text="the [MASK] of the [MASK].", device="cpu")
-    shown = metrics(app)
-    assert (shown["Device"], shown["Dtype"], shown["Masks"]) == ("cpu", "float32", "2")
-    assert shown["Forward pass"].endswith(" ms")
+    assert re.search(r"Forward pass: [\d.]+ ms on cpu; float32 .*; [\d.]+ MB of memory", said(app))
     assert len(app.get("plotly_chart")) == 2
     assert "All masks together" in said(app)
 
@@ -334,7 +332,7 @@ def test_masked_lm_explains_that_a_head_is_missing(open_app: Open, roots: Path) 
     assert "encoder has no MLM head" in app.info[0].value
     assert not app.get("plotly_chart")
     button(app, "Open demo-bert, which has this head").click().run()
-    assert metrics(app)["Masks"] == "1"
+    assert re.search(r"The mask is most likely “.+”, [\d.]+ %\.", said(app))
 
 
 def test_an_empty_text_names_the_next_step(open_app: Open) -> None:

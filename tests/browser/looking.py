@@ -72,6 +72,13 @@ def expect_calm(page: Page) -> None:
     expect(page.locator("[data-testid=stApp][data-test-script-state=notRunning]")).to_be_visible()
 
 
+def expect_masks(page: Page, count: int) -> None:
+    """The page Masked LM has an answer for so many masks."""
+    expect(page.get_by_text(re.compile(rf"^{count} masks? in \d+ tokens"))).to_be_visible()
+    said = "The mask is most likely" if count == 1 else f"The {count} masks together"
+    expect(page.get_by_test_id("stMarkdown").get_by_text(said)).to_be_visible()
+
+
 def go_to(page: Page, slug: str) -> None:
     """Choose a page in the sidebar, and wait until the address says so: what was there before stays for a moment."""
     link = page.locator(PAGE_LINKS).get_by_role("link", name=PAGES[slug].title)

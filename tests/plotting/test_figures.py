@@ -236,8 +236,8 @@ def test_bars_grow_in_height_with_their_number() -> None:
     ten = pd.concat([one] * 10, ignore_index=True)
     three = ten.head(3)
     heights = [topk_bars(frame, title="t").to_dict()["layout"]["height"] for frame in (one, three, ten)]
-    assert heights[2] - heights[1] == 7 * 30
-    assert heights[1] - heights[0] == 3 * 30 - 64  # the least that Plotly draws on
+    assert heights[2] - heights[1] == 7 * 22
+    assert heights[1] - heights[0] == 3 * 22 - 64  # the least that Plotly draws on
 
 
 # --- norms ---------------------------------------------------------------------------------------

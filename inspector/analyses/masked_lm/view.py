@@ -16,6 +16,9 @@ from inspector.text import percent_text
 from inspector.view.blocks import Bars, Block, Figure, Grid, Sentence, Table, share_bars
 from inspector.view.view import Headline, Picture, Tab, View, Why
 
+BARS = 30  # tokens of a mask that are drawn
+SEEN = ("word", "probability", "log_probability", "tokens")  # of the words compared
+
 
 def view(prediction: Prediction, request: PredictRequest, *, name: str) -> View:
     """Bars for each mask, and what fills all of them together."""
@@ -23,7 +26,7 @@ def view(prediction: Prediction, request: PredictRequest, *, name: str) -> View:
     return View(
         Headline(words.headline(prediction)),
         picture=Picture(first, _text(prediction)),
-        beside=(Sentence(f"The text: {prediction.text}"), *others, *_together(prediction, request)),
+        beside=(Sentence(f"The text: {prediction.text}", "text"), *others, *_together(prediction, request)),
         more="-k N lists more tokens; --json prints their logits.",
         tabs=(Tab("Answers", lambda: _answers(prediction)),),
         why=(Why(words.WHY_HOW, words.HOW),),
@@ -37,7 +40,7 @@ def _bars(prediction: Prediction, place: int, name: str) -> Figure:
     return Figure(
         f"mask-{place + 1}",
         lambda theme: topk_bars(
-            mask.predictions,
+            mask.predictions.head(BARS),
             title=f"What {name} predicts for {where}",
             subtitle=words.OTHERS_OPEN if several else "",
             theme=theme,
@@ -70,14 +73,20 @@ def _text(prediction: Prediction) -> Bars | Grid:
 def _together(prediction: Prediction, request: PredictRequest) -> Iterator[Block]:
     if len(prediction.masks) > 1 and prediction.joint:
         yield Sentence(words.joint(request.order))
-        yield Table("joint", "All masks together", joint_answers(prediction))
+        yield Table("joint", "All masks together", joint_answers(prediction), meanings=words.JOINT)
 
 
 def _answers(prediction: Prediction) -> Iterator[Block]:
     for number, mask in enumerate(prediction.masks, start=1):
         yield Table(f"mask-{number}", f"Most likely tokens at position {mask.position}", mask.predictions)
         if mask.words is not None:
-            yield Table(f"words-{number}", f"The words compared at position {mask.position}", mask.words)
+            yield Table(
+                f"words-{number}",
+                f"The words compared at position {mask.position}",
+                mask.words,
+                seen=SEEN,
+                meanings=words.WORDS,
+            )
 
 
 def _ask(context: Context) -> tuple[Request, ...]:

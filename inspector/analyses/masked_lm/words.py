@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from inspector.analyses.masked_lm.result import Prediction
-from inspector.text import percent_text, plural
+from inspector.text import bytes_text, percent_text, plural
 
 JOINT_UP_TO = "Joint answers are available for up to {masks} masks."
 WHY_HOW = "How does the model predict a mask?"
@@ -44,15 +44,17 @@ def headline(prediction: Prediction) -> str:
     return f"The {len(best)} masks together are most likely “{together}”; each alone: {tokens}."
 
 
-def in_place(hidden: str) -> str:
-    """What a clicked token's mask covers."""
-    return f"in place of “{hidden}”"
-
-
-def batched(prediction: Prediction) -> str:
-    """How the pass was run, and with how many other requests."""
+def ran(prediction: Prediction) -> str:
+    """Where and how the pass was run, and with how many other requests."""
     others = f"run together with {plural(prediction.batch - 1, 'other')} in one padded batch"
-    return "; ".join(filter(None, (prediction.note, others if prediction.batch > 1 else "")))
+    return "; ".join(
+        (
+            f"Forward pass: {prediction.milliseconds:.1f} ms on {prediction.device}",
+            prediction.note or prediction.dtype,
+            f"{bytes_text(prediction.memory_nbytes)} of memory",
+            *([others] if prediction.batch > 1 else []),
+        )
+    )
 
 
 def joint(order: str) -> str:
