@@ -8,6 +8,7 @@ import streamlit as st
 
 from inspector.analyses.overview.request import OverviewRequest
 from inspector.analyses.overview.result import Overview
+from inspector.view.blocks import Facts, Figure
 from pages._overview import adapter, identity, portrait
 from pages._overview import parts as overview_parts
 from pages._ui import parts, session
@@ -15,11 +16,21 @@ from pages._ui.answer.rendering import Draw, PageView, draw_tabs
 
 checkpoint = session.opened()
 parts.heading("overview", checkpoint)
-overview: Overview = session.run(OverviewRequest())
+request = OverviewRequest()
+overview: Overview = session.run(request)
 parts.warnings(overview.warnings)
+page = PageView.of(
+    overview,
+    request,
+    name=checkpoint.name,
+    instead={
+        (Figure, "portrait"): partial(portrait.draw, checkpoint, overview),
+        (Facts, ""): lambda _: overview_parts.draw_facts(checkpoint, overview),
+    },
+)
 changes = adapter.draw(checkpoint) if overview.adapter else None
 if changes is None:
-    portrait.draw(checkpoint, overview)
+    page.answer(partial(overview_parts.draw_selected, overview))
 
 
 def list_files() -> None:
@@ -34,11 +45,7 @@ tabs: dict[str, Draw] = {
     "Files": list_files,
     "Configuration": partial(st.json, overview.config, expanded=1),
 }
-if overview.gguf:
-    whole = PageView.of(overview, OverviewRequest(), name=checkpoint.name)
-    tabs |= {
-        tab.name: lambda tab=tab: whole.blocks(tab.blocks) for tab in whole.view.tabs if tab.name == "Quantization"
-    }
+tabs |= {tab.name: lambda tab=tab: page.blocks(tab.blocks) for tab in page.view.tabs if tab.name == "Quantization"}
 if changes:
     changes.view.below(tabs, opened_by={"find": "Tensors"})
 else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import pandas as pd
 import streamlit as st
@@ -21,9 +22,11 @@ from inspector.analyses.overview.words import (
     part_facts,
 )
 from inspector.names import find_rows
+from inspector.results.checkpoint import Opened
 from inspector.serving.place import open_roots
 from inspector.settings import EVERYWHERE
 from inspector.text import bytes_text
+from pages._overview import identity
 from pages._ui import finding, options, parts
 
 SOUGHT = ("name", "dtype", "shape", "file", "name_in_file")
@@ -45,19 +48,27 @@ def choose_color(portrait: Portrait, *, numbers: bool) -> str:
     )  # fmt: skip
 
 
-def draw_part(part: Part, rms: Sequence[float]) -> None:
-    """Describe the rectangle that was clicked.
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """The rectangle that was clicked."""
 
-    Args:
-        rms: As `measure` takes it.
-    """
-    with st.container(border=True):
-        st.code(part.pattern or part.label, language=None, wrap_lines=True)
-        parts.facts(part_facts(part, measure(part, rms)))
+    part: Part
+    rms: Sequence[float]  # as `measure` takes it
 
 
-def draw_facts(overview: Overview) -> None:
-    """Sizes as numbers, and what configuration and tokenizer say."""
+def draw_selected(overview: Overview, picked: Picked | None) -> None:
+    """Describe the rectangle that was clicked, and which heads there are."""
+    if not overview.stored.names:
+        st.info("The files hold no tensors, so there is nothing to draw.")
+    if picked:
+        with st.container(border=True):
+            st.code(picked.part.pattern or picked.part.label, language=None, wrap_lines=True)
+            parts.facts(part_facts(picked.part, measure(picked.part, picked.rms)))
+    _draw_heads(overview)
+
+
+def draw_facts(checkpoint: Opened, overview: Overview) -> None:
+    """Sizes as numbers, what configuration and tokenizer say, the fingerprint, and where to go on."""
     with st.container(horizontal=True, key="facts"):
         parts.count("Parameters", overview.unique_parameters, explanation=PARAMETERS)
         parts.count("Layers", overview.layers)
@@ -66,9 +77,12 @@ def draw_facts(overview: Overview) -> None:
         st.metric("On disk", bytes_text(overview.nbytes_on_disk), help="All files together.")
         st.metric("In memory", bytes_text(overview.nbytes_in_memory), help=IN_MEMORY)
     parts.facts(details(overview))
+    identity.draw(checkpoint, overview)
+    parts.page_link("sharing", "do ties hold?")
+    st.page_link("pages/tour.py", label="New to this? Start with the questions", icon=":material/help:")
 
 
-def draw_heads(overview: Overview) -> None:
+def _draw_heads(overview: Overview) -> None:
     """The heads that the files have weights for, and those that they lack."""
     badges = [
         f":green-badge[:material/check: {HEADS[head][0]}]"

@@ -28,7 +28,7 @@ PICTURES = {
     "padding": (PLOT, ""),
     "lens": (PLOT, ""),
     "masked_lm": (PLOT, ""),
-    "heads": (PLACE, ""),
+    "heads": (PLOT, ""),
     "training": (PLOT, ""),
     "compare": (PLOT, "&other={checkpoint}"),
     "snapshots": (PLOT, ""),
