@@ -11,12 +11,13 @@ from pathlib import Path
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from inspector.catalog import CATALOG
+from inspector.demo import SNAPSHOTS
 from inspector.serving.trial import Server, start_app, wait_until_up
 from tools.chromium import FLAGS, find_chromium
 
 WIDTH, HEIGHT = 1280, 800
 THUMB = 620  # pixels
-INPUTS = {"compare": "&other=demo-gpt2"}
+INSTEAD = {"compare": next(iter(SNAPSHOTS))}  # page -> what it shows instead, as the page chooses the other end
 SLUGS = (*dict.fromkeys(analysis.slug for analysis in CATALOG.values()), "report", "tour", "server")
 CALM = "[data-testid=stApp][data-test-script-state=notRunning]"
 MILLISECONDS = 120_000  # for a model that has to be loaded first
@@ -54,7 +55,7 @@ def shoot(browser: Browser, server: Server, checkpoint: str, look: str, folder: 
         viewport={"width": WIDTH, "height": HEIGHT}, color_scheme=scheme, reduced_motion="reduce"
     ).new_page()
     for slug in SLUGS:
-        page.goto(f"{server.url}/{slug}?checkpoint={checkpoint}{INPUTS.get(slug, '')}", timeout=MILLISECONDS)
+        page.goto(f"{server.url}/{slug}?checkpoint={INSTEAD.get(slug, checkpoint)}", timeout=MILLISECONDS)
         wait(page)
         path = folder / f"{slug}-{checkpoint}-{look}.png"
         page.screenshot(path=path)

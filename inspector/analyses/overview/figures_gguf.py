@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 
 import numpy as np
@@ -10,10 +9,11 @@ import plotly.graph_objects as go
 
 from inspector.analyses.overview.result_gguf import GgufFacts
 from inspector.plotting import theme as look
+from inspector.plotting.layers import layer_cells, layer_figure
 from inspector.plotting.theme import LIGHT, Theme
-from inspector.text import plain, shorten_name
+from inspector.text import plain
 
-CELL, LABEL, TICKS = 24, 34, 40  # pixels of a row; characters of a kind; layers that are named
+CELL = 24  # pixels of a row
 LEGIBLE = 26  # layers, up to which types are written into their cells
 WHOLE = 16  # bits from which on the color is the darkest: nothing was quantized
 _LAYER = re.compile(r"(?:^|\.)blk\.(\d+)\.")
@@ -45,8 +45,6 @@ def by_kind(facts: GgufFacts) -> tuple[list[str], list[str], dict[tuple[str, str
 def block_map(facts: GgufFacts, *, title: str, subtitle: str, theme: Theme = LIGHT) -> go.Figure:
     """Draw the types of tensors by layer and kind, the darker the more bits a number takes."""
     across, down, cells = by_kind(facts)
-    above = look.title_height(title, subtitle) + 8
-    stride = max(1, math.ceil(len(across) / TICKS))
     bits = np.full((len(down), len(across)), np.nan)
     text = np.full(bits.shape, "", dtype=object)
     hover = np.full(bits.shape, "", dtype=object)
@@ -55,41 +53,17 @@ def block_map(facts: GgufFacts, *, title: str, subtitle: str, theme: Theme = LIG
         bits[place], text[place] = width, held
         where = "in no layer" if layer == "other" else f"layer {layer}"
         hover[place] = f"<b>{plain(kind)}</b>, {where}<br>{held}: {width:.4g} bits a number"
-    figure = look.figure(
-        title,
-        subtitle,
-        theme=theme,
-        height=above + CELL * max(len(down), 1) + 110,
-        xaxis={
-            **look.axis(title="layer", theme=theme, grid=False),
-            "tickvals": list(range(0, len(across), stride)),
-            "ticktext": across[::stride],
-            "range": [-0.5, len(across) - 0.5],
-        },
-        yaxis={
-            **look.axis(title="", theme=theme, grid=False),
-            "tickvals": list(range(len(down))),
-            "ticktext": [plain(shorten_name(kind, LABEL)) for kind in down],
-            "range": [len(down) - 0.5, -0.5],
-        },
-        margin={"t": above, "b": 96},
-        dragmode=False,
-    )
+    figure = layer_figure(title, subtitle, layers=across, kinds=down, cell=CELL, below=96, theme=theme)
+    figure.update_layout(xaxis_title_text="layer")
     figure.add_trace(
-        go.Heatmap(
-            z=bits,
-            zmin=0,
-            zmax=WHOLE,
-            text=text.tolist(),
-            texttemplate="%{text}" if len(across) <= LEGIBLE else None,
-            textfont={"color": theme.ramp_ink, "size": 11},
-            hovertext=hover.tolist(),
-            hoverinfo="text",
-            hoverongaps=False,
-            xgap=1,
-            ygap=1,
-            colorscale=theme.scale,
+        layer_cells(
+            bits,
+            text,
+            hover,
+            ends=(0, WHOLE),
             colorbar=look.colorbar("bits a number", theme=theme),
+            legible=len(across) <= LEGIBLE,
+            theme=theme,
         )
     )
     return figure
