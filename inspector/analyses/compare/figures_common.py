@@ -12,7 +12,7 @@ from inspector.text import percent_text, plain, shorten_name
 
 PITCH = 54  # pixels from bar to bar
 LABEL = 28  # characters of a checkpoint's name
-READABLE = 0.06  # share from which on a number has room
+READABLE = 0.12  # share from which on a number has room
 BOTH = "in both"
 GROUPS = (1, 2, 4)  # of the theme's colors
 PATTERNS = ("", "/", ".")  # so that color is never the only sign
@@ -42,7 +42,7 @@ def common_bars(
             **look.axis(title="", theme=theme, grid=False),
             "range": [len(shared) - 0.5, -0.5],
             "tickvals": list(range(len(shared))),
-            "ticktext": [plain(what) for what in shared],
+            "ticktext": [f"{plain(what)}<br>{counts[1]:,} {BOTH}" for what, counts in shared.items()],
             "tickfont": {"size": 13, "color": theme.ink},
         },
         legend=look.legend_below(theme) | {"traceorder": "normal", "itemclick": False, "itemdoubleclick": False},
