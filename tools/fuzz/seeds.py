@@ -81,12 +81,30 @@ def _gguf_text(value: str) -> bytes:
     return struct.pack("<Q", len(value.encode())) + value.encode()
 
 
-def _gguf(metadata: dict[str, tuple[int, bytes]], tensors: dict[str, tuple[int, int, int]], version: int = 3) -> bytes:
-    """A file of GGUF: key -> kind and value, tensor -> columns, type and offset."""
+def _gguf(metadata: dict[str, tuple[int, bytes]], tensors: dict[str, tuple[int, ...]], version: int = 3) -> bytes:
+    """A file of GGUF: key -> kind and value, tensor -> sizes, the fastest first, type and offset."""
     head = b"GGUF" + struct.pack("<IQQ", version, len(tensors), len(metadata))
     head += b"".join(_gguf_text(key) + struct.pack("<I", kind) + value for key, (kind, value) in metadata.items())
-    head += b"".join(_gguf_text(name) + struct.pack("<IQIQ", 1, *rest) for name, rest in tensors.items())
+    head += b"".join(
+        _gguf_text(name) + struct.pack(f"<I{len(rest) - 2}QIQ", len(rest) - 2, *rest) for name, rest in tensors.items()
+    )
     return head + bytes(-len(head) % 32) + bytes(96)
+
+
+def _llama() -> dict[str, tuple[int, bytes]]:
+    """The metadata of a model with every setting that is read."""
+    whole = {"context_length": 32, "embedding_length": 4, "block_count": 1, "feed_forward_length": 8,
+             "attention.head_count": 1, "attention.head_count_kv": 1, "rope.dimension_count": 4}  # fmt: skip
+    numbers = {"attention.layer_norm_rms_epsilon": 1e-5, "rope.freq_base": 1e4, "rope.scaling.factor": 2.0}
+    texts = {"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "qwen2", "tokenizer.chat_template": "{{ a }}"}
+    return {
+        "general.architecture": (8, _gguf_text("llama")),
+        "llama.rope.scaling.type": (8, _gguf_text("yarn")),
+        "tokenizer.ggml.eos_token_id": (4, struct.pack("<I", 1)),
+        **{f"llama.{key}": (4, struct.pack("<I", value)) for key, value in whole.items()},
+        **{f"llama.{key}": (6, struct.pack("<f", value)) for key, value in numbers.items()},
+        **{key: (8, _gguf_text(value)) for key, value in texts.items()},
+    }
 
 
 def _ggufs() -> dict[str, bytes]:
@@ -101,6 +119,8 @@ def _ggufs() -> dict[str, bytes]:
     two = {"token_embd.weight": (32, 2, 0), "output_norm.weight": (8, 0, 32)}
     return {
         "two": _gguf(metadata, two),
+        "model": _gguf(_llama(), {"token_embd.weight": (4, 2, 0, 0)}),
+        "scaled-twice": _gguf(_llama(), {"token_embd.weight": (4, 2, 0, 0), "rope_freqs.weight": (2, 0, 32)}),
         "version-2": _gguf({}, {"a": (8, 0, 0)}, version=2),
         "overlap": _gguf({}, {"a": (8, 0, 0), "b": (8, 0, 0)}),
         "nested": _gguf({"a": (9, struct.pack("<IQIQI", 9, 1, 4, 1, 1))}, {"a": (8, 0, 0)}),

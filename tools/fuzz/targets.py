@@ -14,6 +14,8 @@ from typing import Any, get_args
 from inspector.models.pipeline import read_pipeline
 from inspector.settings import Settings, read_settings
 from inspector.store.configs import rebuild_config
+from inspector.store.foreign.gguf_tokenizer import stage_template, why_not_read
+from inspector.store.foreign.translation import translate_gguf
 from inspector.store.hashing import fingerprint_of
 from inspector.store.manifests.columns import TensorInfo, Tensors
 from inspector.store.manifests.manifest import Manifest
@@ -42,7 +44,7 @@ def safetensors(data: bytes, folder: Path) -> None:
 
 
 def gguf(data: bytes, folder: Path) -> None:
-    """The header of model.gguf, and the arrays of its metadata."""
+    """The header of model.gguf, the arrays of its metadata, and the model and tokenizer that it is read as."""
     path = _file(folder, "model.gguf", data)
     header = read_gguf(path, path.name)
     for tensor in header.tensors:
@@ -50,6 +52,11 @@ def gguf(data: bytes, folder: Path) -> None:
     for value in header.settings.values():
         if isinstance(value, Array):
             assert len(read_array(path, path.name, value)) == value.count
+    read = translate_gguf(header.tensors, header.settings, header.blocks, {path.name: path})
+    assert len({*read.tensors.names}) == len(header.tensors), "two tensors of one name"
+    assert (read.config is None) == bool(read.findings), "no model, and nothing that says why"
+    why_not_read(header.settings).encode()
+    stage_template(header.settings, folder)
 
 
 def pytorch(data: bytes, folder: Path) -> None:
