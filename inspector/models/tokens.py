@@ -85,7 +85,8 @@ class Tokens:
         """What `notes` says, but for how texts are split."""
         dropout = words.dropout(self.dropout) if self.dropout else ""
         unread = words.not_read(self._read.unread_class) if self._read.unread_class else ""
-        return tuple(filter(None, (dropout, unread)))
+        pattern = words.no_pattern(self._read.no_pattern) if self._read.no_pattern else ""
+        return tuple(filter(None, (dropout, unread, pattern)))
 
     def difference(self, *texts: str) -> str:
         """Say where transformers' class splits a text otherwise than tokenizer.json alone, if it does; else ""."""

@@ -142,6 +142,7 @@ def test_a_tiktoken_file_gives_the_ids_of_its_library(tmp_path, open_path, file)
     for text in (*sentences(draw, 100), *ODD[1:], "Don't 12345 \r\n\n x"):
         assert list(tokens.encoding(text).ids) == truth.encode(text), text
     assert tokens.size == 400
+    assert [each for each in tokens.how_read if each.startswith(f"{file} does not say how a text is split")]
     (tmp_path / "c" / "config.json").write_text(json.dumps({"model_type": "llama"}))
     with_class, read = open_path(tmp_path / "c").require_tokens(), AutoTokenizer.from_pretrained(tmp_path / "c")
     assert list(with_class.encoding("aéñ 你好 123").ids) == read("aéñ 你好 123")["input_ids"]

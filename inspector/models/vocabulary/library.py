@@ -43,6 +43,7 @@ class ReadTokenizer:
     class_name: str | None = None  # of transformers, as which it was read; None: the files alone were read
     rebuilt: bool = False  # the class makes steps of its own instead of those of tokenizer.json
     unread_class: str | None = None  # of transformers, that should read tokenizer.json and does not
+    no_pattern: str | None = None  # the file of tiktoken's, which does not say how a text is split into words
 
 
 def read_as_library(manifest: Manifest, vocabulary: Collection[str]) -> ReadTokenizer | None:

@@ -24,6 +24,7 @@ from inspector.models.vocabulary.python_classes import (
 )
 from inspector.store.manifests.manifest import Manifest
 from inspector.store.names import CONFIGS, TEMPLATE, VOCABULARIES
+from inspector.store.readers.tiktoken import is_tiktoken
 from inspector.store.staging import UNREAD_TOKENIZER
 
 # Who cannot read them may be at fault: another version of the library, or another program, may read them well.
@@ -120,12 +121,12 @@ def _read_bare(manifest: Manifest, name: str) -> ReadTokenizer:
         CheckpointError: If it is damaged.
         NotInCheckpointError: If the class does not read it.
     """
-    class_name = _bare_class(manifest)
+    class_name, no_pattern = _bare_class(manifest), name if is_tiktoken(manifest.folder / name) else None
     if not _is_read_bare(class_name):
         raise NotInCheckpointError(NOT_SUPPORTED.format(name=class_name))
     found = read_as_library(manifest, (name,)) if class_name else None
     if found and found.class_name not in GENERIC:
-        return found
+        return replace(found, no_pattern=no_pattern)
     tokenizer = read_bare(manifest.folder / name)
     if class_name and not found:
         raise NotInCheckpointError(UNREAD_BY_CLASS.format(class_name=class_name, file=name))
@@ -134,7 +135,7 @@ def _read_bare(manifest: Manifest, name: str) -> ReadTokenizer:
     roles = {**read.roles, **bare_roles(manifest.folder / name), **named}
     settings = read_settings(manifest)
     add_ends(tokenizer, **{role: roles[role] for role in ("bos", "eos") if settings.get(f"add_{role}_token") is True})
-    return replace(read, roles=roles)
+    return replace(read, roles=roles, no_pattern=no_pattern)
 
 
 def _find_role(tokenizer: Tokenizer, settings: Mapping[str, Any], role: str) -> str | None:

@@ -27,6 +27,14 @@ def not_read(class_name: str) -> str:
     )
 
 
+def no_pattern(file: str) -> str:
+    """A file of tiktoken's has tokens alone."""
+    return (
+        f"{file} does not say how a text is split into words, nor which special tokens there are: texts are split as "
+        "transformers does for such files, by the pattern of Llama 3."
+    )
+
+
 def other_split(class_name: str, text: str, here: Sequence[str], there: Sequence[str]) -> str:
     """The class splits a text otherwise than its file."""
     alike = next((place for place, (a, b) in enumerate(zip(here, there, strict=False)) if a != b), 0)
