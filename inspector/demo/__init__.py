@@ -71,3 +71,13 @@ RUNS: dict[str, dict[str, DemoInfo]] = {
     }
 }
 SNAPSHOTS: dict[str, DemoInfo] = {name: demo for run in RUNS.values() for name, demo in run.items()}
+
+ADAPTERS: dict[str, DemoInfo] = {
+    "demo-gpt2-adapter": DemoInfo(
+        name="demo-gpt2-adapter",
+        folder=HERE / "demo-gpt2-adapter",
+        description="A LoRA of demo-gpt2, trained on Python's help topics.",
+        examples=(),
+    )
+}
+BUNDLED = DEMOS | SNAPSHOTS | ADAPTERS

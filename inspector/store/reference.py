@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
-from inspector.demo import DEMOS, RUNS, SNAPSHOTS
+from inspector.demo import BUNDLED, DEMOS, RUNS
 from inspector.errors import CheckpointError
 from inspector.store.origins.demo import Demo
 from inspector.store.origins.hub import HubModel
@@ -81,7 +81,7 @@ def find_reference(text: str) -> CheckpointRef:
     """
     if Path(text).exists():
         return CheckpointRef(OnDisk.word, str(Path(text).absolute()))
-    if text in DEMOS | SNAPSHOTS:
+    if text in BUNDLED:
         return CheckpointRef(Demo.word, text)
     if text.startswith(f"{Upload.word}:"):
         return CheckpointRef.parse(text)
@@ -106,7 +106,7 @@ def _nearest(text: str) -> str | None:
     Of a path, each part that is not there is mended in turn; a first part counts only if all of the path is found.
     """
     if "/" not in text:
-        return _like(text, [*DEMOS, *SNAPSHOTS, *_inside(Path())])
+        return _like(text, [*BUNDLED, *_inside(Path())])
     found = Path(Path(text).anchor)
     for part in Path(text).parts[1 if found.anchor else 0 :]:
         near = part if (found / part).exists() else _like(part, _inside(found))

@@ -8,6 +8,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from inspector.analyses.merge_proof.request import VerifyMergeRequest
+from inspector.demo import ADAPTERS
 from inspector.results.checkpoint import Opened
 from inspector.text import literal
 from pages._ui import beside, options, session
@@ -44,7 +45,7 @@ def both(base: Opened, line: DeltaGenerator) -> tuple[Opened, ...] | None:
     """
     names = beside.references(base)
     with line:
-        picked = [beside.pick(names, key, label) for key, label in (("adapter", "Adapter"), ("merged", "Merged model"))]
+        picked = [beside.pick([*ADAPTERS, *names], "adapter", "Adapter"), beside.pick(names, "merged", "Merged model")]
     if not all(picked):
         st.info(
             f"{literal(base.name)} is the base. Choose the adapter and the merged model: uploads are listed, and "

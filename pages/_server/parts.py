@@ -7,7 +7,7 @@ from dataclasses import asdict
 import pandas as pd
 import streamlit as st
 
-from inspector.demo import DEMOS
+from inspector.demo import BUNDLED
 from inspector.results.limits import ServerLimits
 from inspector.results.store import StoreAccount
 from inspector.serving.engine.protocol import Ending, Engine
@@ -118,7 +118,7 @@ def draw_endings(engine: Engine) -> None:
 def _shown(name: str) -> str:
     """A checkpoint's name, unless it is another user's."""
     asker = sign_in.asker()
-    known = asker.sees_all or not name or name in DEMOS
+    known = asker.sees_all or not name or name in BUNDLED
     if known or any(name == each.name for each in list_uploads(settings(), asker)):
         return name
     return "another user's checkpoint"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-BERT, GPT2 = "demo-bert", "demo-gpt2"
+BERT, GPT2, ADAPTER = "demo-bert", "demo-gpt2", "demo-gpt2-adapter"
 GLASS = "he drank a glass of [MASK]."
 MONTH = "the second month of the [MASK]."
 
@@ -190,9 +190,11 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
         ),
         Question(
             "Why does my merged model answer like the base?",
-            "Is the change missing, or lost in rounding to 16 bits? The adapter's Overview measures how much stays.",
-            "merge",
-            BERT,
+            "Is the change missing, or lost in rounding to 16 bits? How much an adapter changes each weight, and what "
+            "of it a merge into its base keeps.",
+            "overview",
+            ADAPTER,
+            {"base": GPT2},
         ),
     ),
     "Before you rely on it": (

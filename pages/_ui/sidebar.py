@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from inspector.demo import DEMOS
+from inspector.demo import ADAPTERS, DEMOS
 from inspector.results.checkpoint import Opened
 from inspector.serving.place import paths_are_open
 from inspector.serving.storing import uploads
@@ -137,7 +137,7 @@ def _show_refusal() -> None:
 def _offer_checkpoints() -> None:
     checkpoint: Opened | None = st.session_state.get("opened")
     own = {f"upload:{stored.fingerprint}": stored.name for stored in uploads.list_uploads(settings(), sign_in.asker())}
-    names = {name: name for name in DEMOS} | own
+    names = {name: name for name in (*DEMOS, *ADAPTERS)} | own
     if checkpoint:
         names.setdefault(checkpoint.reference, checkpoint.name)
     st.session_state["picked"] = checkpoint.reference if checkpoint else None
@@ -153,8 +153,8 @@ def _offer_checkpoints() -> None:
         st.caption(f":material/cloud_off: {literal(trouble)} Uploads of other servers may be missing from the list.")
     if checkpoint is None:
         return
-    if checkpoint.reference in DEMOS:
-        st.caption(DEMOS[checkpoint.reference].description)
+    if demo := (DEMOS | ADAPTERS).get(checkpoint.reference):
+        st.caption(demo.description)
     elif checkpoint.reference in own:
         managing.draw(checkpoint)
 

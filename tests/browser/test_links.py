@@ -91,7 +91,7 @@ def test_a_stale_link_offers_the_demo_and_back_opens_the_checkpoint_before(page:
     expect(page.get_by_text("is no longer in the store")).to_have_count(0)
     expect(page).to_have_url(re.compile("checkpoint=demo-bert"))
     page.get_by_test_id("stSidebar").get_by_role("combobox", name="Checkpoint").click()
-    page.get_by_role("option", name="demo-gpt2").click()
+    page.get_by_role("option", name="demo-gpt2", exact=True).click()
     expect_page(page, "sharing", "demo-gpt2")
     expect(page).to_have_url(re.compile("checkpoint=demo-gpt2"))
     page.go_back()

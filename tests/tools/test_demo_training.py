@@ -11,14 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from peft import PeftModel
 from transformers import AutoTokenizer, BertForPreTraining, GPT2LMHeadModel
 
-from inspector.demo import DEMOS
-from tools.train_demos import batches, data, evaluate, train
+from inspector.demo import ADAPTERS, DEMOS
+from tools.train_demos import adapter, batches, data, evaluate, train
 from tools.train_demos.card import continue_text, top_pieces
 from tools.train_demos.fit import Run, fit
 from tools.train_demos.optim import orthogonalize, rate_factor
 from tools.train_demos.recipes import PREPARE, RECIPES
+from tools.train_demos.snapshots import sentences
 from tools.train_demos.trigram import Trigram
 
 NOUNS = ("cat", "dog", "ship", "tree", "city", "river", "king", "song", "stone", "fish")
@@ -322,3 +324,24 @@ def test_the_bundled_checkpoints_are_small_and_name_their_source():
         card = (demo.folder / "README.md").read_text(encoding="utf-8")
         assert "WordNet 3.0 Copyright 2006 by Princeton University" in card
         assert all(f"- {text} → " in card for text in demo.examples)
+
+
+def test_the_bundled_adapter_has_learned_its_text():
+    from pydoc_data.topics import topics
+
+    demo = ADAPTERS["demo-gpt2-adapter"]
+    rows = adapter.windows(sentences(topics)[:60])
+    base: Any = GPT2LMHeadModel.from_pretrained(DEMOS["demo-gpt2"].folder)
+    model = PeftModel.from_pretrained(base, str(demo.folder)).eval()
+    with model.disable_adapter():
+        before = adapter.loss(model, rows)
+    assert adapter.loss(model, rows) < before - 1
+    assert sum(path.stat().st_size for path in demo.folder.iterdir()) < 50_000
+
+
+def test_an_adapter_is_trained_and_the_base_is_not():
+    rows = adapter.windows(LINES)
+    model = adapter.train(rows, steps=3)
+    changed = {name for name, each in model.named_parameters() if each.requires_grad}
+    assert all("lora_" in name for name in changed)
+    assert any(bool(each.any()) for name, each in model.named_parameters() if "lora_B" in name)

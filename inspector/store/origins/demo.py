@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar
 
-from inspector.demo import DEMOS, SNAPSHOTS
+from inspector.demo import BUNDLED, DEMOS
 from inspector.errors import CheckpointError
 from inspector.store.origins.origin import Origin, Reach
 from inspector.store.origins.sources import Source, folder_source
@@ -28,7 +28,7 @@ class Demo(Origin):
 
     def find(self, reach: Reach) -> Source:
         """Its files; they are ours, and may be links of whoever installed them."""
-        demo = (DEMOS | SNAPSHOTS).get(self.value)
+        demo = BUNDLED.get(self.value)
         if demo is None:
             raise CheckpointError(f"There is no demo {quoted(self.value)}: pick one of {', '.join(DEMOS)}.")
         return folder_source(demo.folder, kind="demo", name=self.value, links=True)
