@@ -87,7 +87,9 @@ def drawn(draw: Callable[[Theme], go.Figure]) -> go.Figure:
     theme = session.theme()
     figure = draw(theme)
     if theme is not LIGHT:
-        figure.layout.meta = {"paper": list(changes(plain(figure, theme), plain(draw(LIGHT), LIGHT)))}
+        figure.layout.meta = (figure.layout.meta or {}) | {
+            "paper": list(changes(plain(figure, theme), plain(draw(LIGHT), LIGHT)))
+        }
     return figure
 
 

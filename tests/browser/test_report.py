@@ -14,6 +14,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from inspector.serving.trial import ROOT
+from tests.browser.test_first_screen import CLASHES
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +66,7 @@ def test_a_report_opens_without_network(browser: Browser, bundle: Path, theme: s
     assert ground == {"light": "rgb(255, 255, 255)", "dark": "rgb(14, 17, 23)"}[theme]
     paper = page.locator("#plot-training-schedules").evaluate("each => each._fullLayout.paper_bgcolor")
     assert paper == {"light": "#ffffff", "dark": "#0e1117"}[theme]
+    assert page.evaluate(CLASHES) == []
     assert problems == []
     # A phone scrolls figures and tables, never the page; so does one that is turned.
     for each in (width, then):

@@ -15,6 +15,7 @@ from inspector.text import plain
 
 ROW = 30  # pixels
 INDENT = 26  # of 1000 across the figure
+LEAST = 480  # pixels that a name with its remark takes: on a phone a report draws the tree smaller
 WRAP = 70  # characters in a hover's line
 OWN, LOADS, RANDOM, ANCESTOR = "own", "loads", "random", "ancestor"
 
@@ -51,6 +52,7 @@ def class_tree(
         subtitle,
         theme=theme,
         height=height,
+        meta={"least": LEAST},
         xaxis=look.hidden_axis(-12, 1000),
         yaxis=look.hidden_axis(len(rows) - 0.4, -0.6),
         showlegend=False,

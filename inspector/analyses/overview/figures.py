@@ -17,7 +17,7 @@ from inspector.plotting.lettering import text_width
 from inspector.plotting.theme import LIGHT, Theme
 from inspector.text import count_text, plain, shape_text
 
-WIDTH = 690.0  # for which texts are fitted; the figure itself takes the width that it is given
+WIDTH = 690.0  # for which texts are fitted; a report draws it smaller on a phone, a page as wide as it is
 HEIGHT = 330.0  # of the tallest column
 FOLDED = 58.0  # the same of one that stands for several layers, and says so
 GAP = 14.0  # between columns
@@ -77,6 +77,7 @@ def portrait_figure(
         subtitle,
         theme=theme,
         height=round(bottom + HEADER + look.title_height(title, subtitle) + (70 if scaled else 44)),
+        meta={"least": WIDTH},
         xaxis=look.hidden_axis(-2, max(right, 1) + 2),
         yaxis=look.hidden_axis(bottom, -HEADER),
         barmode="overlay",

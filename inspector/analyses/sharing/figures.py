@@ -45,6 +45,7 @@ from inspector.text import plain
 BAR = 3.0  # pixels: the strip that shows a row's size
 EDGE = 2.0  # above and below, for the outlines of the first and last box
 RADIUS = 8.0  # of the letter at the end of a row
+LEAST = 620  # pixels for which names and sizes stand beside each other: on a phone a report draws it smaller
 
 
 def sharing_graph(
@@ -79,6 +80,7 @@ def sharing_graph(
         subtitle,
         theme=theme,
         height=round(below + look.title_height(title, subtitle) + 16 + 2 * EDGE),
+        meta={"least": LEAST},
         xaxis=look.hidden_axis(-0.5, 100.5),
         yaxis=look.hidden_axis(below + EDGE, -EDGE),
         barmode="overlay",
