@@ -14,7 +14,7 @@ from PIL import Image
 from playwright.sync_api import Page, expect
 
 from inspector.serving.trial import Server
-from tests.browser.looking import click_mark, expect_page, middle, save_figure
+from tests.browser.looking import click_mark, expect_calm, expect_page, middle, save_figure
 
 SVG = "{http://www.w3.org/2000/svg}"
 GROUNDS = {"light": 255, "dark": 14}  # how much red there is in it
@@ -92,3 +92,16 @@ def test_a_row_tells_all_of_it_when_hovered_and_what_it_is_when_clicked(page: Pa
     expect(page.get_by_role("row", name=re.compile("In the file model.safetensors"))).to_be_visible()
     click_mark(chart.locator(".barlayer .trace").nth(2).locator(".point").nth(1))
     expect(page.get_by_role("row", name="Name cls.predictions.bias")).to_be_visible()
+
+
+def test_a_table_is_copied_as_text_once_its_menu_is_open(page: Page, server: Server) -> None:
+    show(page, server)
+    page.get_by_role("tab", name="Names").click()
+    tables = page.get_by_text("booktabs")
+    expect(page.get_by_role("button", name="Copy", exact=True).first).to_be_visible()
+    expect(tables).to_have_count(0)
+    expect_calm(page)
+    page.get_by_role("button", name="Copy", exact=True).first.click()
+    code = page.get_by_test_id("stCode")
+    expect(code.filter(has_text=r"\end{tabular}")).to_contain_text(r"bert.embeddings.word\_embeddings.weight")
+    expect(code.filter(has_text="| --- |").or_(code.filter(has_text="|---|"))).to_contain_text("Fingerprint")
