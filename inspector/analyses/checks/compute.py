@@ -29,7 +29,7 @@ from inspector.analyses.checks.compute_structure import (
     check_ties,
     check_weights,
 )
-from inspector.analyses.checks.compute_vocabulary import VOCABULARY
+from inspector.analyses.checks.compute_vocabulary import STOPPING, VOCABULARY, check_stopping
 from inspector.analyses.checks.request import WHOLE_GB, CheckRequest
 from inspector.analyses.checks.result import STATUSES, Check, Checks
 from inspector.analyses.sharing.result import Sharing
@@ -45,7 +45,7 @@ KEPT = "checks by headers"
 CONFIG = "config.json"
 READ = (NUMBERS, ZEROS, MAGNITUDES, SCALES)
 BY_NUMBERS = (*READ, *VOCABULARY, PADDING)
-ORDER = (SHAPES, WEIGHTS, LEFT_OVER, TIES, *READ, DTYPES, *VOCABULARY, PADDING, PICKLES, FILES)
+ORDER = (SHAPES, WEIGHTS, LEFT_OVER, TIES, *READ, DTYPES, *VOCABULARY, PADDING, STOPPING, PICKLES, FILES)
 
 
 @answers(CheckRequest)
@@ -108,6 +108,7 @@ def _by_headers(checkpoint: Checkpoint, progress: Progress) -> tuple[Check, ...]
         check_left_over(checkpoint, built),
         check_ties(checkpoint, shared),
         check_dtypes(checkpoint),
+        check_stopping(checkpoint, progress),
         check_pickles(checkpoint.manifest),
         _check_files(checkpoint.manifest, built),
     )

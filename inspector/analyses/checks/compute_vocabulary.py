@@ -1,7 +1,8 @@
-"""Check the embedding matrix: against the tokenizer, and row by row."""
+"""Check the embedding matrix against the tokenizer and row by row, and where a generated text ends."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pandas as pd
@@ -15,11 +16,14 @@ from inspector.analyses.embeddings.result_health import EqualRows, Health
 from inspector.catalog import answer
 from inspector.errors import InspectorError, NotInCheckpointError, RequestError
 from inspector.models.checkpoint import Checkpoint
+from inspector.models.tokens import Tokens
+from inspector.models.vocabulary.ends import GOES_ON, Ends, faults, read_ends, turn_goes_on
 from inspector.progress import Progress
 from inspector.store.staging import NO_TOKENIZER, UNREAD_TOKENIZER
 
 ROWS = "Tokenizer and rows"
 ZERO_ROWS, EQUAL_ROWS, UNDERTRAINED = "Zero rows", "Duplicated rows", "Under-trained tokens"
+STOPPING = "Stopping"
 VOCABULARY = (ROWS, ZERO_ROWS, EQUAL_ROWS, UNDERTRAINED)
 # Matrices are made longer than the vocabulary so that their size is a multiple of one of these; some by several times
 # a large one, to keep room for tokens (each official Qwen is).
@@ -170,3 +174,32 @@ def check_undertrained(health: Health, listed: pd.DataFrame) -> Check:
 
 def _all_unchecked(why: str) -> tuple[Check, ...]:
     return tuple(not_checked(name, why) for name in VOCABULARY)
+
+
+def check_stopping(checkpoint: Checkpoint, progress: Progress) -> Check:
+    """The token that ends an answer is one that generate() stops at, and no two files disagree; no numbers are read."""
+    try:
+        tokenizer = checkpoint.require_tokens()
+        ends = read_ends(checkpoint, progress=progress)
+    except NotInCheckpointError as error:
+        return nothing_to_check(STOPPING, str(error))
+    except InspectorError as error:
+        return not_checked(STOPPING, str(error), words.TOKENIZER_AGAIN)
+    if not ends.eos_ids and not ends.chat.file:
+        return nothing_to_check(STOPPING, words.NO_END)
+    found = list(_of_stopping(tokenizer, ends))
+    if worse := at_least("minor", found):
+        return conclude(
+            STOPPING, found, worse[0].detail, words.STOP_THERE if worse[0].problem == GOES_ON else words.ONE_OF_BOTH
+        )
+    stops = [f"{tokenizer.visible(each)} (id {each})" for each in ends.eos_ids]
+    return conclude(STOPPING, found, words.stops(stops, ends.stops_by, chat=ends.chat.turn_end is not None))
+
+
+def _of_stopping(tokenizer: Tokens, ends: Ends) -> Iterator[Evidence]:
+    end = ends.chat.turn_end
+    if end is not None and end not in ends.eos_ids:
+        token = tokenizer.visible(end)
+        yield Evidence(token, GOES_ON, "minor", None, turn_goes_on(token, end, ends.stops_by))
+    for fault in faults(tokenizer, ends):
+        yield Evidence(fault.subject, fault.problem, "note" if fault.harmless else "minor", None, fault.detail)

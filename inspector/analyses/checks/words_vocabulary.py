@@ -35,6 +35,15 @@ WHAT_COPIED = "If they were added with the same initial value, train them. Other
 UNTRAINED = "The embedding matrix looks untrained: its rows look like independent random numbers."
 LOST_WEIGHTS = "If this is not a fresh model, check that the trained weights were loaded before the model was saved."
 ITS_TEXT = "Check that the tokenizer belongs to these weights, and that the training text was in its language."
+NO_END = "no file says where a generated text would end, and there is no chat template."
+STOP_THERE = (
+    "If the model is to answer in a chat, add that id to eos_token_id in generation_config.json, or give generate() "
+    "eos_token_id=[…] with all ids that end a text. The page Embeddings lists who says what."
+)
+ONE_OF_BOTH = (
+    "Find out which file is right, at the model's source; transformers reads the one that the sentence says. "
+    "The page Embeddings lists who says what."
+)
 KINDS = {"padding": "the padding token's", "no token": "without a token"}
 
 
@@ -137,3 +146,11 @@ def undertrained(count: int, judged: int, *, usual: bool) -> str:
         return f"None of {judged:,} tokens looks under-trained."
     said = f"{count:,} of {judged:,} tokens look untrained or barely trained ({count / judged:.1%})"
     return f"{said}, {'which is usual' if usual else 'more than usual'}."
+
+
+def stops(ends: Sequence[str], file: str, *, chat: bool) -> str:
+    """Where generate() stops."""
+    if not ends:
+        return "No file says where a generated text would end; the chat template ends an answer with no special token."
+    said = f"generate() stops at {' and '.join(ends)}, by {file}"
+    return f"{said}, and the chat template ends an answer with one of these." if chat else f"{said}."

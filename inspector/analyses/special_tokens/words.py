@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-
 from inspector.analyses.special_tokens.result import SpecialTokens
-from inspector.text import plural, quoted
+from inspector.text import plural
 
 NO_END = "no file names an id that ends a text"
 PLAIN_END = "ends an answer with no special token"
@@ -54,51 +52,6 @@ def facts(result: SpecialTokens) -> dict[str, str]:
         "Chat template": result.template or "none",
         "Ends an answer": result.turn_end or "not known",
     }
-
-
-def listed(ids: Iterable[int]) -> str:
-    """Ids, one after the other."""
-    known = [str(each) for each in ids]
-    return f"id {known[0]}" if len(known) == 1 else f"the ids {', '.join(known)}"
-
-
-def other_id(setting: str, first: str, first_ids: Iterable[int], second: str, second_ids: Iterable[int]) -> str:
-    """Two files that name different ids."""
-    return f"{setting} is {listed(first_ids)} in {first}, and {listed(second_ids)} in {second}."
-
-
-def other_token(role: str, first: str, first_token: str, second: str, second_token: str) -> str:
-    """Two files that name different tokens."""
-    return f"{role}_token is {first_token} in {first}, and {second_token} in {second}."
-
-
-def moved(token: str, places: Mapping[str, int]) -> str:
-    """A token that has another id in another file."""
-    said = ", and ".join(f"id {number} in {file}" for file, number in places.items())
-    return f"{quoted(token, 40)} has {said}."
-
-
-def eos_not_stopping(token: str, token_id: int, file: str) -> str:
-    """The tokenizer's end of a text is not where generate() stops."""
-    return f"The tokenizer's eos_token is {token} (id {token_id}), which is not among the ids that {file} stops at."
-
-
-def two_templates(used: str, other: str) -> str:
-    """Two chat templates that differ."""
-    return f"{used} and {other} hold different chat templates: transformers uses {used}."
-
-
-def doubled(token: str) -> str:
-    """The beginning of a text twice."""
-    return (
-        f"The chat template begins with {token}, and the tokenizer adds another one: tokenize a rendered conversation "
-        "with add_special_tokens=False."
-    )
-
-
-def padding_ends(token: str) -> str:
-    """One token for both."""
-    return f"{token} is the padding token and ends a text, too: find padding by the attention mask, not by its id."
 
 
 def no_row(token: str, token_id: int, rows: int) -> str:

@@ -190,12 +190,12 @@ def test_without_values_headers_alone_decide(bert, open_path, monkeypatch):
     unread = {each.name for each in found.checks if not each.checked}
     assert unread == {
         "NaN and infinity", "Zero tensors", "Weight magnitudes", "Quantization scales", "Tokenizer and rows",
-        "Zero rows", "Duplicated rows", "Under-trained tokens", "Padding",
+        "Zero rows", "Duplicated rows", "Under-trained tokens", "Padding", "Stopping",
     }  # fmt: skip
     by_name = {each.name: each for each in whole.checks}
     assert [each.name for each in found.checks] == list(by_name)
     assert all(each == by_name[each.name] for each in found.checks if each.checked)
-    assert found.counts == {"ok": 15, "warn": 1, "fail": 0}
+    assert found.counts == {"ok": 16, "warn": 1, "fail": 0}
     assert by_name["NaN and infinity"].status == "fail"
 
 

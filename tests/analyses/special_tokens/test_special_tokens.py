@@ -12,6 +12,8 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
+from inspector.analyses.checks.compute import check
+from inspector.analyses.checks.result import Check
 from inspector.analyses.special_tokens.compute import tokens
 from inspector.analyses.special_tokens.result import SpecialTokens
 from inspector.errors import CheckpointError
@@ -216,3 +218,49 @@ def test_settings_that_lie_are_left_out_or_refused(make, open_path):
     (folder / "generation_config.json").write_text("[" * 1_000)
     with pytest.raises(CheckpointError, match=r"generation_config\.json"):
         open_path(folder)
+
+
+def stopping(checkpoint: Any) -> Check:
+    found = check(checkpoint, progress=silent, values="none")
+    return next(each for each in found.checks if each.name == "Stopping")
+
+
+@pytest.mark.parametrize("chat", CHATS)
+def test_a_check_passes_where_an_answer_ends(make, open_path, chat):
+    architecture, template, own, end = chat
+    found = stopping(open_path(make(architecture, template, own, eos=[end])))
+    assert (found.severity, found.evidence) == ("none", ())
+    assert found.detail.startswith(f"generate() stops at {end} (id ")
+    assert found.detail.endswith("by generation_config.json, and the chat template ends an answer with one of these.")
+
+
+@pytest.mark.parametrize("chat", CHATS[:3])
+def test_a_check_warns_where_an_answer_goes_on(make, open_path, chat):
+    architecture, template, own, end = chat
+    found = stopping(open_path(make(architecture, template, own, eos=["</s>"])))
+    assert (found.status, found.severity) == ("warn", "minor")
+    assert [(each.subject, each.problem) for each in found.evidence] == [(end, "does not stop generate()")]
+    assert "add that id to eos_token_id" in found.next_step
+
+
+@pytest.mark.parametrize("chat", CHATS[:3])
+def test_a_check_warns_of_files_that_disagree_and_notes_what_generate_does_not_mind(make, open_path, chat):
+    architecture, template, own, end = chat
+    folder = make(architecture, template, own, eos=[end])
+    change(folder, "special_tokens_map.json", pad_token="<s>")
+    change(folder, "config.json", eos_token_id=0)
+    found = stopping(open_path(folder))
+    assert [(each.subject, each.problem, each.severity) for each in found.evidence] == [
+        ("pad_token", "two tokens", "minor"),
+        ("eos_token_id", "two ids", "note"),
+    ]
+    assert found.next_step.startswith("Find out which file is right")
+
+
+def test_a_check_has_nothing_to_say_where_no_file_does(make, open_path):
+    folder = make("LlamaForCausalLM", None, [], eos=["</s>"])
+    (folder / "generation_config.json").unlink()
+    change(folder, "config.json", eos_token_id=None)
+    found = stopping(open_path(folder))
+    assert (found.checked, found.severity) == (False, "note")
+    assert "no file says where a generated text would end" in found.detail
