@@ -34,6 +34,7 @@ MORE: dict[str, tuple[str, dict[str, str]]] = {
     "Duplicated rows": ("embeddings", {}),
     "Under-trained tokens": ("embeddings", {"color": "under-training score"}),
     "Padding": ("padding", {}),
+    "Stopping": ("embeddings", {"tab": "Special tokens"}),
     "Pickle formats": ("overview", {}),
     "Files": ("overview", {}),
 }

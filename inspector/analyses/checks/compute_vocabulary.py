@@ -186,7 +186,7 @@ def check_stopping(checkpoint: Checkpoint, progress: Progress) -> Check:
     except InspectorError as error:
         return not_checked(STOPPING, str(error), words.TOKENIZER_AGAIN)
     if not ends.eos_ids and not ends.chat.file:
-        return nothing_to_check(STOPPING, words.NO_END)
+        return conclude(STOPPING, (), words.NO_END)
     found = list(_of_stopping(tokenizer, ends))
     if worse := at_least("minor", found):
         return conclude(

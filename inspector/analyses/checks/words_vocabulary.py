@@ -35,7 +35,7 @@ WHAT_COPIED = "If they were added with the same initial value, train them. Other
 UNTRAINED = "The embedding matrix looks untrained: its rows look like independent random numbers."
 LOST_WEIGHTS = "If this is not a fresh model, check that the trained weights were loaded before the model was saved."
 ITS_TEXT = "Check that the tokenizer belongs to these weights, and that the training text was in its language."
-NO_END = "no file says where a generated text would end, and there is no chat template."
+NO_END = "No file says where a generated text would end, and there is no chat template."
 STOP_THERE = (
     "If the model is to answer in a chat, add that id to eos_token_id in generation_config.json, or give generate() "
     "eos_token_id=[…] with all ids that end a text. The page Embeddings lists who says what."

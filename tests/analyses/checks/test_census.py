@@ -190,7 +190,7 @@ def test_without_values_headers_alone_decide(bert, open_path, monkeypatch):
     unread = {each.name for each in found.checks if not each.checked}
     assert unread == {
         "NaN and infinity", "Zero tensors", "Weight magnitudes", "Quantization scales", "Tokenizer and rows",
-        "Zero rows", "Duplicated rows", "Under-trained tokens", "Padding", "Stopping",
+        "Zero rows", "Duplicated rows", "Under-trained tokens", "Padding",
     }  # fmt: skip
     by_name = {each.name: each for each in whole.checks}
     assert [each.name for each in found.checks] == list(by_name)

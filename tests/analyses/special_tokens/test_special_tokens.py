@@ -262,5 +262,5 @@ def test_a_check_has_nothing_to_say_where_no_file_does(make, open_path):
     (folder / "generation_config.json").unlink()
     change(folder, "config.json", eos_token_id=None)
     found = stopping(open_path(folder))
-    assert (found.checked, found.severity) == (False, "note")
-    assert "no file says where a generated text would end" in found.detail
+    assert (found.checked, found.severity) == (True, "none")
+    assert found.detail.startswith("No file says where a generated text would end")
