@@ -87,9 +87,9 @@ def drawn(draw: Callable[[Theme], go.Figure]) -> go.Figure:
     theme = session.theme()
     figure = draw(theme)
     if theme is not LIGHT:
-        figure.layout.meta = (figure.layout.meta or {}) | {
-            "paper": list(changes(plain(figure, theme), plain(draw(LIGHT), LIGHT)))
-        }
+        dark = plain(figure, theme)
+        paper = list(changes(dark, plain(draw(LIGHT), LIGHT)))
+        figure.update_layout(meta=dark["layout"].get("meta", {}) | {"paper": paper})
     return figure
 
 
