@@ -16,6 +16,7 @@ from inspector.text import plain, shorten_name
 LABEL, TICKS = 34, 40  # characters of a kind; layers that are named along the axis
 WIDTH, NARROWEST = 560, 46  # pixels of the plot, and of a cell whose number can be read
 CELL, SMALL = 26, 18  # pixels of a row whose cells have a text, and of others
+LEAST = 104  # pixels of all rows: with less, Plotly makes no room for names, and puts the color bar on the axis
 
 
 def is_legible(layers: Sequence[str]) -> bool:
@@ -33,7 +34,7 @@ def layer_figure(
         subtitle: Likewise.
         layers: Names from left to right; a cell's x is the place here.
         kinds: Names from top to bottom; a cell's y is the place here.
-        cell: Pixels of a row.
+        cell: Pixels of a row, where there are many.
         below: Pixels for the layers' names and what explains the colors.
         theme: Its colors.
     """
@@ -43,7 +44,7 @@ def layer_figure(
         title,
         subtitle,
         theme=theme,
-        height=above + cell * max(len(kinds), 1) + below + 14,
+        height=above + max(cell * len(kinds), LEAST) + below + 14,
         xaxis={
             **look.axis(title="", theme=theme, grid=False),
             "tickvals": list(range(0, len(layers), stride)),

@@ -17,6 +17,7 @@ from inspector.analyses.lens.figures_colors import color_cells
 from inspector.analyses.vocabulary_map.figures import projection_figure
 from inspector.plotting import theme as look
 from inspector.plotting.kinds import KIND_STYLES
+from inspector.plotting.layers import layer_figure
 from inspector.plotting.predictions import topk_bars
 from inspector.plotting.theme import DARK, LIGHT, contrast, get_theme, ink_on, mix
 
@@ -347,3 +348,11 @@ def test_what_a_figure_adds_to_the_common_layout_is_what_plotly_makes_of_it() ->
     }
     expected = look.figure("a <b>", "c", theme=LIGHT, height=100).update_layout(**own)
     assert look.figure("a <b>", "c", theme=LIGHT, height=100, **own).to_plotly_json() == expected.to_plotly_json()
+
+
+@pytest.mark.parametrize("count", [1, 2, 4, 9])
+def test_a_figure_of_few_kinds_has_room_for_their_names_and_the_color_bar(count):
+    kinds = [f"kind {place}" for place in range(count)]
+    layout = layer_figure("t", "s", layers=["0", "1"], kinds=kinds, cell=26, below=118, theme=LIGHT).to_dict()["layout"]
+    room = layout["height"] - layout["margin"]["t"] - layout["margin"]["b"]
+    assert room >= max(100, 26 * count)  # Plotly moves names out of the picture below about 90 pixels
