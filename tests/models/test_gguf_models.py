@@ -184,3 +184,5 @@ def test_a_file_without_an_output_matrix_is_tied(tied, tmp_path, open_path):
     convert(small_model("qwen2", tie_word_embeddings=tied), tmp_path / "model.gguf", "qwen2", block="Q8_0")
     (group,) = sharing(open_path(tmp_path / "model.gguf"), progress=silent).groups or (None,)
     assert (group is not None and group.verdict == "tied") == tied
+    if group is not None and tied:
+        assert "model.gguf and the class declare it" in group.reason

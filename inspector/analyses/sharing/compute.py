@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -27,6 +28,8 @@ from inspector.text import plural
 if TYPE_CHECKING:
     from inspector.models.checkpoint import Checkpoint
 
+
+CONFIG = "config.json"
 
 Inputs = Mapping[str, torch.Tensor] | tuple[torch.Tensor, ...]
 
@@ -80,7 +83,9 @@ def sharing(checkpoint: Checkpoint, *, progress: Progress, count_reuse: bool = T
         said.append(words.MISSING.format(count=plural(len(once), "tensor"), name=min(missing)))
     if left := checkpoint.left_over(model):
         said.append(words.HOMELESS.format(model=type(model).__name__, count=plural(len(left), "tensor"), name=left[0]))
-    return _assemble(evidence, model_class=type(model).__name__, reused=reused, warnings=(*said, *warnings))
+    found = _assemble(evidence, model_class=type(model).__name__, reused=reused, warnings=(*said, *warnings))
+    file = checkpoint.manifest.says_all or CONFIG
+    return replace(found, groups=tuple(replace(g, reason=g.reason.replace(CONFIG, file)) for g in found.groups))
 
 
 def _loaded(checkpoint: Checkpoint, model_class: type[PreTrainedModel]) -> PreTrainedModel:

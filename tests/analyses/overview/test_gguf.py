@@ -16,6 +16,7 @@ from inspector.analyses.overview.request import OverviewRequest
 from inspector.analyses.overview.view import quantization, view
 from inspector.models.checkpoint import Checkpoint
 from inspector.plotting.theme import LIGHT
+from inspector.serving.engine.manifest_check import Known, lies
 from inspector.view.blocks import Code, Facts, Table
 from tests.conftest import silent
 from tests.gguf_files import random_blocks, write_gguf
@@ -138,3 +139,10 @@ def test_sound_blocks_are_counted_as_numbers(mixed):
 
 def test_other_formats_have_no_such_facts(open_model):
     assert overview(open_model("LlamaForCausalLM"), progress=silent).gguf is None
+
+
+def test_no_answer_contradicts_the_manifest(mixed):
+    """As the server reads both: blocks are stored as bytes, and answers count the numbers that they stand for."""
+    known = Known(mixed.manifest)
+    for answer in (overview(mixed, tensors=True, progress=silent), embeddings(mixed, progress=silent)):
+        assert not [*lies(answer, known)]
