@@ -49,8 +49,10 @@ parts.warnings(result.warnings)
 def draw_layers(figure: Figure) -> None:
     """Draw the heat map by the chosen measure."""
     both = f"{result.name} and {result.other_name}"
-    heatmap = change_heatmap(
-        result.layers, names=both, values=result.values, measure=measure or MEASURES[0], theme=session.theme()
+    heatmap = parts.drawn(
+        lambda theme: change_heatmap(
+            result.layers, names=both, values=result.values, measure=measure or MEASURES[0], theme=theme
+        )
     )
     with st.container(height=parts.frame_height(heatmap), border=False):
         parts.chart(heatmap, alt=figure.alt, key=figure.name)

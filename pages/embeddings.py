@@ -76,7 +76,7 @@ if special.open:
 if norms.open:
     with norms:
         parts.chart(
-            norms_histogram(points, name=checkpoint.name, theme=session.theme()),
+            parts.drawn(lambda theme: norms_histogram(points, name=checkpoint.name, theme=theme)),
             alt="Histogram of row norms, with padding and special tokens marked",
         )
 if found_health.open:

@@ -118,4 +118,6 @@ def padding_history(checkpoint: Opened) -> go.Figure | None:
     """How padding's row grew while a demo was trained; other checkpoints keep no such log."""
     demo = DEMOS.get(checkpoint.reference)
     log = pd.read_csv(demo.training_log) if demo else pd.DataFrame()
-    return pad_norm_curve(log, name=checkpoint.name, theme=session.theme()) if "pad_norm" in log else None
+    return (
+        parts.drawn(lambda theme: pad_norm_curve(log, name=checkpoint.name, theme=theme)) if "pad_norm" in log else None
+    )

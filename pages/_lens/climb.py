@@ -53,14 +53,18 @@ def _trajectories(checkpoint: Opened, lens: Lens, *, rung: str, position: int) -
     here = pd.DataFrame(pinned[(pinned["rung"] == rung) & (pinned["position"] == position)])
     if not len(here):
         return
-    figure = rank_lines(
-        here.sort_values("token_id", kind="stable"),  # as in the figure of the steps: the same token, the same color
-        along="layer",
-        stops=range(len(lens.layers)),
-        labels=["emb.", *lens.layers[1:]],
-        title=f"Pinned tokens over layers, {checkpoint.name}",
-        subtitle=f"position {position} ({lens.tokens[position]}), by {rung}",
-        theme=session.theme(),
+    figure = parts.drawn(
+        lambda theme: rank_lines(
+            here.sort_values(
+                "token_id", kind="stable"
+            ),  # as in the figure of the steps: the same token, the same color
+            along="layer",
+            stops=range(len(lens.layers)),
+            labels=["emb.", *lens.layers[1:]],
+            title=f"Pinned tokens over layers, {checkpoint.name}",
+            subtitle=f"position {position} ({lens.tokens[position]}), by {rung}",
+            theme=theme,
+        )
     )
     parts.chart(
         figure,

@@ -17,7 +17,7 @@ from inspector.analyses.lens.result import Lens
 from inspector.results.checkpoint import Opened
 from inspector.text import literal
 from pages._lens import cells as lens_cells
-from pages._ui import session
+from pages._ui import parts, session
 from pages._ui.beside import Other
 from pages._ui.words import listed
 
@@ -133,17 +133,19 @@ def _draw_other(lens: Lens, view: View, coloring: Coloring | None, other: Other)
 def _draw_one(
     lens: Lens, view: View, coloring: Coloring, *, title: str, chosen: lens_cells.Cell | None, key: str
 ) -> None:
-    figure = token_heatmap(
-        view.cells(lens),
-        coloring=coloring,
-        tokens=lens.tokens,
-        layers=lens.layers,
-        title=title,
-        subtitle=f"by {view.rung}, colored by {coloring.name}",
-        theme=session.theme(),
-        small=view.small,
-        chosen=chosen,
-        emphasized=view.marks if key == lens_cells.FIRST else (),
+    figure = parts.drawn(
+        lambda theme: token_heatmap(
+            view.cells(lens),
+            coloring=coloring,
+            tokens=lens.tokens,
+            layers=lens.layers,
+            title=title,
+            subtitle=f"by {view.rung}, colored by {coloring.name}",
+            theme=theme,
+            small=view.small,
+            chosen=chosen,
+            emphasized=view.marks if key == lens_cells.FIRST else (),
+        )
     )
     lens_cells.draw(
         figure,

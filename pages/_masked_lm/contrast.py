@@ -53,7 +53,7 @@ def draw(checkpoint: Opened, prediction: Prediction | None, asked: PredictReques
     pins = result.tokens["token_id"][result.tokens["token"].isin(asked.targets)].tolist()
 
     def draw_pinned(drawn: Figure) -> None:
-        pinned = figure(result, name=checkpoint.name, pins=pins, theme=session.theme())
+        pinned = parts.drawn(lambda theme: figure(result, name=checkpoint.name, pins=pins, theme=theme))
         parts.picture(pinned, alt=drawn.alt, key=drawn.name)
 
     PageView.of(result, request, name=checkpoint.name, instead={(Figure, "contrast"): draw_pinned}).show()

@@ -124,10 +124,12 @@ def _mask(checkpoint: Opened, other: Opened, mine: Mask, theirs: Mask) -> None:
     for place, side, owner, mask in sides:
         with place:
             parts.chart(
-                topk_bars(
-                    mask.predictions.head(BARS),
-                    title=f"{owner.name}, mask at position {mask.position}",
-                    theme=session.theme(),
+                parts.drawn(
+                    lambda theme, mask=mask, owner=owner: topk_bars(
+                        mask.predictions.head(BARS),
+                        title=f"{owner.name}, mask at position {mask.position}",
+                        theme=theme,
+                    )
                 ),
                 alt=f"Most likely tokens of {owner.name}; the table below joins both",
                 key=f"{side} beside at {mask.position}",

@@ -30,13 +30,15 @@ def draw(checkpoint: Opened, overview: Overview, figure: Figure) -> overview_par
     rms = checks.rms if checks else ()
     with st.container(key="portrait_place"):
         picked = parts.clickable(
-            portrait_figure(
-                portrait,
-                title=f"What {overview.name} consists of",
-                subtitle=portrait_subtitle(color, checks.values if checks else "none"),
-                color=color,
-                rms=rms,
-                theme=session.theme(),
+            parts.drawn(
+                lambda theme: portrait_figure(
+                    portrait,
+                    title=f"What {overview.name} consists of",
+                    subtitle=portrait_subtitle(color, checks.values if checks else "none"),
+                    color=color,
+                    rms=rms,
+                    theme=theme,
+                )
             ),
             key=figure.name,
             alt=figure.alt,

@@ -86,6 +86,7 @@ def drawn(draw: Callable[[Theme], go.Figure]) -> go.Figure:
     """Draw a figure in the page's colors; a dark one carries what is otherwise on paper, for the files made of it."""
     theme = session.theme()
     figure = draw(theme)
+    figure.layout.paper_bgcolor = theme.page  # what is drawn without a ground is lost on another
     if theme is not LIGHT:
         dark = plain(figure, theme)
         paper = list(changes(dark, plain(draw(LIGHT), LIGHT)))
@@ -108,19 +109,13 @@ def chart(
     if height:
         figure.update_layout(height=height)
     figure_files.offer(figure, alt=alt, key=key, file=file)
-    st.plotly_chart(_opaque(figure), height=_height(figure), theme=None, key=key, config=CHART, alt=alt)
+    st.plotly_chart(figure, height=_height(figure), theme=None, key=key, config=CHART, alt=alt)
 
 
 def picture(figure: go.Figure, *, alt: str, key: str) -> None:
     """Draw a page's picture, no higher than a screen."""
     with st.container(height=frame_height(figure), border=False):
         chart(figure, alt=alt, key=key)
-
-
-def _opaque(figure: go.Figure) -> go.Figure:
-    """Give a figure the page's ground, without which a saved dark one cannot be read."""
-    figure.layout.paper_bgcolor = session.theme().page
-    return figure
 
 
 def _height(figure: go.Figure) -> int | Literal["content"]:
@@ -150,7 +145,7 @@ def clickable(
     """
     figure_files.offer(figure, alt=alt, key=key)
     event = st.plotly_chart(
-        _opaque(figure),
+        figure,
         height=_height(figure),
         theme=None,
         key=key,
