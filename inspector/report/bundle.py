@@ -6,7 +6,7 @@ import io
 import zipfile
 from collections.abc import Sequence
 
-from inspector.errors import CancelledError, InspectorError
+from inspector.errors import CancelledError, InspectorError, WorkerError
 from inspector.report import provenance
 from inspector.report.content import Report
 from inspector.report.labeling import csv_metadata
@@ -79,12 +79,18 @@ def pack(files: dict[str, bytes], *, compression: int = zipfile.ZIP_DEFLATED) ->
 
 
 def unpack(archive: bytes) -> dict[str, bytes]:
-    """The files of an archive that `pack` made without compression.
+    """The files of a report that `pack` put together without compression, in a process that read strangers' files.
 
     Raises:
-        ValueError: If it is none.
+        WorkerError: If it is none.
     """
-    with zipfile.ZipFile(io.BytesIO(archive)) as opened:
-        if any(entry.compress_type != zipfile.ZIP_STORED for entry in opened.infolist()):
-            raise ValueError("compressed")
-        return {entry.filename: opened.read(entry) for entry in opened.infolist()}
+    try:
+        with zipfile.ZipFile(io.BytesIO(archive)) as opened:
+            entries = opened.infolist()
+            if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
+                raise ValueError("compressed")
+            if sum(entry.file_size for entry in entries) > len(archive):
+                raise ValueError("one lies in another")
+            return {entry.filename: opened.read(entry) for entry in entries}
+    except (ValueError, RuntimeError, EOFError, OSError, zipfile.BadZipFile) as error:
+        raise WorkerError("The process that read the checkpoint wrote no report: try again.") from error

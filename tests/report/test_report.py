@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import copy
 import hashlib
 import importlib.util
 import io
@@ -28,10 +29,10 @@ from inspector.analyses.overview.result import Overview
 from inspector.analyses.overview.result_tensors import StoredTensors
 from inspector.analyses.vocabulary_map import view as vocabulary
 from inspector.demo import DEMOS
-from inspector.errors import CancelledError, RequestError
+from inspector.errors import CancelledError, RequestError, WorkerError
 from inspector.plotting.theme import DARK, LIGHT, get_theme
 from inspector.report import bundle as bundling
-from inspector.report.bundle import write_bundle
+from inspector.report.bundle import pack, unpack, write_bundle
 from inspector.report.content import Context, Part, Report, ReportOptions
 from inspector.report.making import check_sections, make_report
 from inspector.report.page import write_page
@@ -314,6 +315,23 @@ def test_the_archive_holds_each_table_whole_and_says_why_it_has_no_pictures(bert
     points = pd.read_csv(io.BytesIO(archive.read("tables/embeddings-points.csv")))
     assert len(points) == 5_120
     assert write_bundle(bert)[0] == data
+
+
+def one_file_many_times() -> bytes:
+    buffer = io.BytesIO(pack({"report.html": bytes(10_000)}, compression=zipfile.ZIP_STORED))
+    with zipfile.ZipFile(buffer, "a") as archive:
+        archive.filelist += [copy.copy(archive.filelist[0]) for _ in range(1_000)]
+        archive.writestr("last", b"")
+    return buffer.getvalue()
+
+
+def test_what_a_process_that_was_taken_over_writes_is_no_report():
+    files = {"report.html": b"<p>", "tables/a.csv": b"a"}
+    stored = pack(files, compression=zipfile.ZIP_STORED)
+    assert unpack(stored) == files
+    for bad in (b"", b"PK", pack(files), stored[:-9], one_file_many_times()):
+        with pytest.raises(WorkerError, match=r"wrote no report: try again\.$"):
+            unpack(bad)
 
 
 def test_a_stopped_report_is_no_report(make, bert, monkeypatch):
