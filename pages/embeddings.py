@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import streamlit as st
 
-from inspector.analyses.embeddings.figures import norms_histogram
 from inspector.analyses.embeddings.request import EmbeddingsRequest
 from inspector.analyses.embeddings.result import Embeddings
 from inspector.analyses.vocabulary_map.component import find_tokens
 from inspector.analyses.vocabulary_map.request import ProjectRequest
 from inspector.analyses.vocabulary_map.result import Projection
+from inspector.view.blocks import Table
 from pages._embeddings import inputs
 from pages._embeddings import map as embedding_map
 from pages._embeddings import tables as embedding_tables
 from pages._ui import health, parts, session, table_files
+from pages._ui.answer.rendering import PageView
 
 checkpoint = session.opened()
 parts.heading("embeddings", checkpoint)
@@ -69,19 +71,17 @@ with side:
         embedding_tables.neighbors(near, waits=bool(asked), busy=missing is not None, checkpoint=checkpoint)
     embedding_tables.chosen(points, embedding_map.chosen(checkpoint, points), checkpoint=checkpoint)
 
-special, norms, found_health = parts.in_tabs("Special tokens", "Norms", "Health")
-if special.open:
-    with special:
-        embedding_tables.special(result, checkpoint=checkpoint)
-if norms.open:
-    with norms:
-        parts.chart(
-            parts.drawn(lambda theme: norms_histogram(points, name=checkpoint.name, theme=theme)),
-            alt="Histogram of row norms, with padding and special tokens marked",
-        )
-if found_health.open:
-    with found_health:
-        health.draw(result, checkpoint=checkpoint)
+page = PageView.of(
+    result,
+    EmbeddingsRequest(),
+    name=checkpoint.name,
+    instead={(Table, "special-tokens"): lambda _: embedding_tables.special(checkpoint)},
+)
+mapped = PageView.of(projection, shown, name=checkpoint.name)
+page.below(
+    {"Health": partial(health.draw, result, checkpoint=checkpoint), "Under-trained": None},
+    first={"Special tokens": page.beside, "Norms": partial(mapped.tab, "Norms")},
+)
 file = f"{checkpoint.name.rpartition('/')[2]}-{choice.method}.csv"  # of org/name: no folder org has to be there
 mapping = (choice.verb, *choice.to_argv(), "-o", file)
 parts.elsewhere(checkpoint, asked or EmbeddingsRequest(), mapping)

@@ -83,22 +83,10 @@ def chosen(points: pd.DataFrame, ids: Sequence[int], *, checkpoint: Opened) -> N
     table_files.offer(pd.DataFrame(rows), name=f"{checkpoint.name}-chosen", label="Chosen")
 
 
-def special(result: Embeddings, *, checkpoint: Opened) -> None:
-    """List special tokens with their norms, and say where a text ends and why padding is not zero."""
+def special(checkpoint: Opened) -> None:
+    """List special tokens with their norms, and say where a text ends."""
     request = request_of("tokens")()
-    listed = session.ask(request) if len(result.special) else None
-    left, right = st.columns(2, gap="medium")
-    with left:
-        if listed is not None:
-            PageView.of(listed, request, name=checkpoint.name).flat()
-    with left, st.container(horizontal=True):
-        st.metric("Smallest norm", f"{result.norms.min:.3f}")
-        st.metric("Median norm", f"{result.norms.median:.3f}")
-        st.metric("Largest norm", f"{result.norms.max:.3f}")
-    with right:
-        question, answer = words.explain_padding(result)
-        st.markdown(f"**{literal(question)}**\n\n{literal(answer)}")
-        question, answer = words.explain_special(result)
-        with st.expander(literal(question)):
-            st.markdown(literal(answer))
-        parts.page_link("padding")
+    listed = session.ask(request)
+    if listed is not None:
+        PageView.of(listed, request, name=checkpoint.name).flat()
+    parts.page_link("padding")

@@ -209,7 +209,7 @@ def test_the_norms_are_drawn_in_their_tab(open_app: Open) -> None:
 
 
 def test_embeddings_explain_the_padding_row_by_its_norm(open_app: Open) -> None:
-    app = open_app("embeddings")
+    app = open_app("embeddings", tab="Why")
     matrix = TENSORS["bert.embeddings.word_embeddings.weight"]
     norm = float((matrix[0] ** 2).sum() ** 0.5)
     assert "Why is [PAD] not zero?" in said(app)
@@ -243,7 +243,7 @@ def test_an_unknown_token_is_one_sentence_and_the_page_stays(open_app: Open) -> 
     assert not app.error
     (warning,) = (each.value for each in app.warning if "No single token" in each.value)
     assert "nosuchtoken" in warning
-    assert metrics(app)["Median norm"]
+    assert facts(app)["Median norm"]
 
 
 def test_several_words_are_found_and_the_first_has_its_neighbors(open_app: Open) -> None:

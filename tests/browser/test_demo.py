@@ -29,7 +29,7 @@ def test_a_demo_is_open_at_first_paint_and_its_pages_answer(page: Page, server: 
     expect(page.get_by_text("Why is cls.predictions.decoder.weight not among")).to_be_visible()
     go_to(page, "embeddings")
     expect_page(page, "embeddings", "demo-bert")
-    expect(page.get_by_text("Why is [PAD] not zero?")).to_be_visible()
+    expect(page.get_by_role("tab", name="Special tokens")).to_be_visible()
     expect(page.locator("canvas").first).to_be_visible()
     go_to(page, "lens")
     expect_page(page, "lens", "demo-bert")
