@@ -77,7 +77,7 @@ def test_a_comparison_asks_for_a_second_checkpoint_and_stands_in_the_report(open
     assert "--other=demo-gpt2" in app.code[0].value
     button(app, "Create report").click().run()
     assert not app.exception
-    assert "**Compare** | 1 figure, 2 tables |" in said(app)  # the tensors, and the ties that differ
+    assert "**Compare** | 1 figure, 3 tables |" in said(app)  # tensors, ties that differ, special tokens
 
 
 def test_no_section_is_an_invitation(open_app: Open) -> None:
