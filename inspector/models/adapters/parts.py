@@ -159,7 +159,9 @@ def _fit(kind: str, parts: Mapping[str, TensorInfo]) -> bool:
         outer = [(one[0], math.prod(other[1:])) for one, other in (first, second)]
         return all(math.prod(one[1:]) == other[0] for one, other in (first, second)) and outer[0] == outer[1]
     pairs = [(shapes.get(f"lokr_w{n}_a"), shapes.get(f"lokr_w{n}_b")) for n in (1, 2)]
-    return all(one is None or other is None or one[1:] == other[:1] for one, other in pairs)
+    return all(
+        one is None or other is None or (len(one) == len(other) == 2 and one[1] == other[0]) for one, other in pairs
+    )
 
 
 def _kind(parts: Mapping[str, TensorInfo]) -> str:
