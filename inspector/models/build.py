@@ -406,3 +406,6 @@ def quiet() -> None:
     transformers.logging.set_verbosity(logging.CRITICAL)
     transformers.logging.disable_progress_bar()
     logging.getLogger("accelerate").setLevel(logging.ERROR)  # it warns of what the plan says
+    logging.getLogger("bitsandbytes").setLevel(
+        logging.ERROR
+    )  # it comes with peft, and misses kernels that nobody needs

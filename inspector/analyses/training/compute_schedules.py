@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from transformers import get_scheduler
 
 from inspector.analyses.training.request import TrainingRequest
 from inspector.analyses.training.result import SCHEDULES
+from inspector.models.build import quiet
 from inspector.progress import Progress
 
 
@@ -24,6 +24,9 @@ def learning_rates(request: TrainingRequest, progress: Progress) -> dict[str, np
     Returns:
         Name -> float64 array, (steps,), in the order of SCHEDULES.
     """
+    quiet()
+    from transformers import get_scheduler  # which imports peft, where it is installed
+
     steps = request.steps
     specific = {"cosine_with_restarts": {"num_cycles": request.cycles}, "polynomial": {"power": request.power}}
     found = {}
