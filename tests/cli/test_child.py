@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -18,6 +19,8 @@ from tokenizers import Regex, Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Split
 
+from inspector.cli import answering
+from inspector.cli.child import Task
 from inspector.sandbox.confinement import GPUS
 from inspector.store.manifests.entries import MAPS, OPENED, WORKERS
 from tests.store.store_builders import small_checkpoint
@@ -141,6 +144,21 @@ def test_a_traceback_moves_no_cursor(tmp_path: Path) -> None:
     printed = ran(tmp_path / "home", r"raise ValueError('a\x1b[31m\x9bb\u202e')").stderr
     assert r"ValueError: a\x1b[31m\x9bb\u202e" in printed
     assert printed.replace("\n", "").isprintable()
+
+
+def test_what_it_is_doing_is_text_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And no markup of rich's, which fails on what it cannot read."""
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(answering, "do", lambda task, settings, *, tell: tell("[/x] [bold]a[/bold]"))
+    answering.done(Task("overview", (), lambda checkpoints, tell: None))
+    assert "[/x] [bold]a[/bold]" in terminal.getvalue()
 
 
 def test_what_it_prints_moves_no_cursor_and_is_bounded(tmp_path: Path) -> None:
