@@ -94,7 +94,8 @@ class Delta:
         if self.can_be_low:
             ((left, right),) = self._factors
             wide = torch.promote_types(stored.dtype, torch.float32)
-            return stored.to(wide) + (left[at].float() @ right.float() * self._change.scale).to(wide)
+            change = (left[at].float() @ right.float()).mul_(self._change.scale)
+            return change.to(wide).add_(stored)
         before = stored.double()
         return before + self.bounds(at, before)[2]
 
