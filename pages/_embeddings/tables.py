@@ -89,4 +89,3 @@ def special(checkpoint: Opened) -> None:
     listed = session.ask(request)
     if listed is not None:
         PageView.of(listed, request, name=checkpoint.name).flat()
-    parts.page_link("padding")
