@@ -162,7 +162,7 @@ WITHOUT_HEAD = {
 
 # Types whose tokenizers are of another kind, or have special tokens of other names, unless a file names their class.
 OTHER_TOKENIZERS = {
-    *("cpmant", "flaubert", "fsmt", "funnel", "gpt_neox_japanese", "mpnet", "perceiver", "prophetnet", "xlm")
+    *("cpmant", "flaubert", "fsmt", "funnel", "gpt_neox_japanese", "marian", "mpnet", "perceiver", "prophetnet", "xlm")
 }
 
 
