@@ -116,6 +116,33 @@ def test_other_splits_are_those_of_the_originals(split, tmp_path, open_path):
         assert list(ours.encoding(text).ids) == original.encode(text).ids, text
 
 
+def test_no_token_is_added_to_those_of_the_file(tmp_path, open_path):
+    """Llama 3 has no <|endoftext|>, which transformers' GPT-2 brings along."""
+    _, metadata = byte_level("llama-bpe", sentences(random.Random(0), 100))
+    tokens = ["<|end_of_text|>" if each == "<|endoftext|>" else each for each in metadata["tokenizer.ggml.tokens"]]
+    opened = open_path(write(tmp_path, "llama", metadata | {"tokenizer.ggml.tokens": tokens}))
+    ours = opened.require_tokens()
+    assert ours.size == len(tokens)
+    assert ours.encoding("<|im_start|>hi").ids[0] == tokens.index("<|im_start|>")
+    assert tokens.index("<|im_end|>") not in ours.encoding("<|endoftext|>").ids
+    assert max(ours.encoding("<|endoftext|>").ids) < len(tokens)
+    assert "<|endoftext|>" not in special_tokens(opened, progress=silent).tokens["token"].tolist()
+
+
+@pytest.mark.parametrize(("split", "whole"), [("llama-bpe", True), ("tekken", True), ("qwen2", False)])
+def test_a_word_that_is_a_token_needs_no_merges_in_some(split, whole, tmp_path, open_path):
+    """And these begin with bos where the file says nothing, as llama.cpp has it."""
+    _, metadata = byte_level(split, sentences(random.Random(0), 100))
+    tokens: list[str] = metadata["tokenizer.ggml.tokens"]
+    place = len(tokens) - 6  # what the last merge makes
+    tokens[place] = "qzxj"
+    metadata["tokenizer.ggml.merges"].pop()
+    del metadata["tokenizer.ggml.add_bos_token"]
+    metadata["tokenizer.ggml.bos_token_id"] = bos = tokens.index("<|im_start|>")
+    ids = list(open_path(write(tmp_path, "llama", metadata)).require_tokens().encoding("qzxj").ids)
+    assert ids == ([bos, place] if whole else [tokens.index(letter) for letter in "qzxj"])
+
+
 @pytest.mark.parametrize("prefix", [True, False])
 def test_sentencepiece_ids_are_transformers_and_the_originals(prefix, tmp_path, open_path):
     draw = random.Random(2)

@@ -186,20 +186,20 @@ def _quantized(tensors: pd.DataFrame, names: tuple[str, str]) -> list[str]:
         [f"{name} has {_schemes(dtypes)}" for name, dtypes in zip(names, (mine, theirs), strict=True) if dtypes]
     )
     shares = dict(zip(coded["name"].tolist(), coded["nearest"].tolist(), strict=True))
-    return [*said, f"Quantized: {kinds}. {_rounding(shares)}.", *_cost(coded)]
+    return [*said, f"Quantized: {kinds}. {_rounding(shares)}.", *_cost(coded.loc[coded["nearest"] >= ROUNDED])]
 
 
-def _cost(coded: pd.DataFrame) -> list[str]:
-    """What quantizing weights cost, by how they are stored: the median tensor of each way."""
+def _cost(rounded: pd.DataFrame) -> list[str]:
+    """What plain rounding cost, by how weights are stored: the median tensor of each way."""
     costs: defaultdict[str, list[float]] = defaultdict(list)
-    for row in coded.dropna(subset=["relative_change"]).to_dict("records"):
+    for row in rounded.dropna(subset=["relative_change"]).to_dict("records"):
         costs[row["other_dtype"] if row["dtype"] in FLOATS else row["dtype"]].append(row["relative_change"])
     medians = sorted(((median(shares), way) for way, shares in costs.items()), reverse=True)
     if not medians:
         return []
     said = [f"{_share(share)} in {way}" for share, way in medians[:NAMED]]
     more = f" and less in {len(medians) - NAMED} more ways" if len(medians) > NAMED else ""
-    return [f"What it cost, as a share of a tensor's length, in the median tensor: {_listed(said)}{more}."]
+    return [f"What rounding cost, as a share of a tensor's length, in the median tensor: {_listed(said)}{more}."]
 
 
 def _mark(role: str) -> str:

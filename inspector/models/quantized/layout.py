@@ -143,7 +143,7 @@ def _turning(manifest: Manifest, name: str, shape: tuple[int, ...]) -> dict[str,
     if manifest.is_gguf and is_raised(config, name):
         return {"more": 1}
     theirs = manifest.translated.names.get(name, name)
-    heads = swapped_heads(config, name) if manifest.is_gguf else turned_heads(config, theirs)
+    heads = swapped_heads(config, name) if manifest.is_gguf else turned_heads(config, name, theirs)
     return {"heads": heads} if heads and not shape[0] % (2 * heads) else {}
 
 

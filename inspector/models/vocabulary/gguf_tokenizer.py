@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,7 +12,7 @@ from inspector.errors import CheckpointError
 from inspector.models.vocabulary.bare import SPACE, add_ends
 from inspector.models.vocabulary.library import ReadTokenizer
 from inspector.models.vocabulary.torchless import torch_when_asked
-from inspector.store.foreign.gguf_tokenizer import AS_GPT2, BYTE_LEVEL, DIGITS_APART, LLAMA_3
+from inspector.store.foreign.gguf_tokenizer import AS_GPT2, BYTE_LEVEL, DIGITS_APART, WHOLE_WORDS
 from inspector.store.manifests.manifest import Manifest
 from inspector.store.readers.gguf import Array, read_array, read_gguf
 
@@ -55,7 +56,7 @@ def read_gguf_tokenizer(manifest: Manifest) -> ReadTokenizer:
     tokenizer = _convert(str(metadata.get("general.architecture")), arrays)
     _set_spaces(tokenizer, said)
     roles = {role: _text(tokenizer, said.get(key)) for role, key in ROLES.items()}
-    adds_bos = said.get("add_bos_token", said.get("model") == "llama" or said.get("pre") in LLAMA_3)
+    adds_bos = said.get("add_bos_token", said.get("model") == "llama" or said.get("pre") in WHOLE_WORDS)
     ends = {"bos": adds_bos, "eos": said.get("add_eos_token", False)}
     tokenizer.post_processor = None  # pyright: ignore[reportAttributeAccessIssue]
     add_ends(tokenizer, **{role: roles[role] for role, added in ends.items() if added is True})
@@ -68,7 +69,16 @@ def _convert(architecture: str, arrays: Mapping[str, Any]) -> Tokenizer:
 
         given = {name: arrays[key] for name, key in GIVEN.items() if key in arrays}
         tokenizer, _ = convert_gguf_tokenizer(architecture, given)
-    return tokenizer
+    return _without_more(tokenizer, len(arrays["tokens"]))
+
+
+def _without_more(tokenizer: Tokenizer, count: int) -> Tokenizer:
+    """A tokenizer without the special tokens that its class adds to those of the file: GPT-2's <|endoftext|>."""
+    if max(tokenizer.get_added_tokens_decoder(), default=0) < count:
+        return tokenizer
+    state = json.loads(tokenizer.to_str())
+    state["added_tokens"] = [each for each in state["added_tokens"] if each["id"] < count]
+    return Tokenizer.from_str(json.dumps(state))
 
 
 def _set_spaces(tokenizer: Any, said: Mapping[str, Any]) -> None:
@@ -77,7 +87,7 @@ def _set_spaces(tokenizer: Any, said: Mapping[str, Any]) -> None:
     if kind == "llama" and said.get("add_space_prefix") is False and tokenizer.pre_tokenizer is not None:
         tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(replacement=SPACE, prepend_scheme="never", split=False)
         tokenizer.decoder = decoders.Sequence([decoders.Replace(SPACE, " "), decoders.ByteFallback(), decoders.Fuse()])
-    if kind == BYTE_LEVEL and split in LLAMA_3:
+    if kind == BYTE_LEVEL and split in WHOLE_WORDS:
         tokenizer.model.ignore_merges = True
     if kind == BYTE_LEVEL and split in AS_GPT2 | DIGITS_APART:
         by_digits = [pre_tokenizers.Digits(individual_digits=True)] if split in DIGITS_APART else []

@@ -15,11 +15,12 @@ BYTE_LEVEL = "gpt2"
 KINDS = frozenset({"llama", BYTE_LEVEL, "t5", "gemma4"})
 # How byte-level texts are split into words, by llama.cpp's names (src/llama-vocab.cpp): as transformers'
 # gguf_tokenizer_mapping has them, as GPT-2, and as GPT-2 with every digit by itself.
-LLAMA_3 = frozenset(
-    {"llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2", "jina-v5-nano"}
+# After WHOLE_WORDS, llama.cpp takes a word that is a token without merges, and begins texts with bos.
+WHOLE_WORDS = frozenset(
+    {"llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2", "jina-v5-nano", "tekken"}
 )
-IN_LIBRARY = LLAMA_3 | {
-    *("dbrx", "smaug-bpe", "tekken", "qwen2", "deepseek-r1-qwen", "kormo", "f2llmv2", "megrez", "qwen35"),
+IN_LIBRARY = WHOLE_WORDS | {
+    *("dbrx", "smaug-bpe", "qwen2", "deepseek-r1-qwen", "kormo", "f2llmv2", "megrez", "qwen35"),
     *("gpt-4o", "llama4", "kanana2", "talkie", "minimax-m2"),
 }
 AS_GPT2 = frozenset({"gpt-2", "phi-2", "mpt", "olmo", "jais", "trillion", "gigachat", "jina-es", "jina-de"})

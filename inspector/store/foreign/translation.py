@@ -22,7 +22,6 @@ from inspector.store.manifests.manifest import Translated
 from inspector.store.names import PARAMS
 from inspector.store.readers.ggml import as_stored
 from inspector.store.sizes import refuse_wrong_sizes
-from inspector.text import quoted
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +60,7 @@ def translate(tensors: Tensors, config: dict[str, Any] | None, settings: Mapping
             said.append(mistral.NOT_READ.format(why=why))
         else:
             config = keep_settings(mistral.mistral_config(settings, found.numbers))
-            theirs, mine = next((a, b) for a, b in names.items() if "wq" in a or a == "norm.weight")
-            said.append(mistral.SAID.format(theirs=quoted(theirs), mine=quoted(mine)))
+            said.append(mistral.describe_mistral(settings, names))
             found, own = renamed, {file: names[own.get(file, file)] for file in tensors.names}
     elif config is not None and not config.get("model_type"):
         model_type, why = guess_model_type(config, found.numbers)

@@ -7,6 +7,7 @@ import random
 import gguf
 import numpy as np
 import pytest
+import torch
 
 from tests.analyses.compare.compare_truth import ask, by_name
 from tests.gguf_models import convert, small_model
@@ -38,7 +39,7 @@ def test_the_error_of_each_tensor_is_that_of_gguf(architecture, block, tmp_path,
         assert rows[name]["relative_change"] == pytest.approx(wanted, rel=1e-5)
         errors.append(wanted)
     assert {*rows} == {name for name in model.state_dict() if name != "lm_head.weight" or "lm_head.weight" in rows}
-    (cost,) = (each for each in result.summary if each.startswith("What it cost"))
+    (cost,) = (each for each in result.summary if each.startswith("What rounding cost"))
     assert f"{100 * np.median(errors):.3g} % in {block} (GGUF)" in cost
     cells = result.layers.set_index(["layer", "kind"])["relative_change"]
     name = "model.layers.1.mlp.up_proj.weight"
@@ -46,6 +47,27 @@ def test_the_error_of_each_tensor_is_that_of_gguf(architecture, block, tmp_path,
         share for (layer, kind), share in cells.items() if layer.endswith("1") and kind.startswith("mlp.up_proj")
     )
     assert cell == pytest.approx(rows[name]["relative_change"])
+
+
+def test_only_what_is_rounded_has_a_cost(tmp_path, open_path):
+    """Other weights are not what quantizing cost."""
+    model = small_model("llama")
+    convert(model, tmp_path / "model.gguf", "llama", block="Q8_0")
+    generator = torch.Generator().manual_seed(1)
+    for name, parameter in model.named_parameters():
+        if "layers.0" in name and parameter.dim() == 2:
+            parameter.data.normal_(generator=generator)
+    model.save_pretrained(tmp_path / "half")
+    half = ask(open_path(tmp_path / "half"), open_path(tmp_path / "model.gguf"))
+    rounded = [row["relative_change"] for row in by_name(half).values() if row["nearest"] >= 0.99]
+    (said,) = (each for each in half.summary if "as a share of a tensor's length, in the median tensor" in each)
+    assert f"{100 * np.median(rounded):.3g} % in Q8_0 (GGUF)" in said
+    for parameter in model.parameters():
+        parameter.data.normal_(generator=generator)
+    model.save_pretrained(tmp_path / "other")
+    other = ask(open_path(tmp_path / "other"), open_path(tmp_path / "model.gguf"))
+    assert any("or the weights differ" in each for each in other.summary)
+    assert not any("in the median tensor" in each for each in other.summary)
 
 
 def test_a_copy_in_float16_is_rounded_and_nothing_else(tmp_path, open_path):

@@ -135,6 +135,7 @@ def test_a_tied_file_has_no_output(tmp_path, open_path):
         ({"n_heads": "4"}, "its 'n_heads' is not a size"),
         ({"n_layers": 60}, "params.json"),
         ({"rope_theta": "x"}, "its 'rope_theta' is not a number"),
+        ({"sliding_window": [None, 4]}, "its 'sliding_window' is not a size"),
     ],
 )
 def test_settings_that_are_not_known_leave_tensors_alone(tmp_path, open_path, changes, why):
@@ -142,6 +143,49 @@ def test_settings_that_are_not_known_leave_tensors_alone(tmp_path, open_path, ch
     assert checkpoint.manifest.config is None
     assert any(why in each for each in checkpoint.manifest.warnings)
     assert "layers.0.attention.wq.weight" in checkpoint.tensors.numbers
+
+
+def test_metas_own_folder_is_not_called_mistrals(tmp_path, open_path):
+    """Llama 3's params.json has the names of Mistral's tensors beside it."""
+    folder = tmp_path / "m"
+    folder.mkdir()
+    torch.save(mistral_state(), folder / "consolidated.00.pth")
+    llama = {"dim": 32, "ffn_dim_multiplier": 1.3, "multiple_of": 16, "n_heads": 4, "n_kv_heads": 2, "n_layers": 2,
+             "norm_eps": 1e-5, "rope_theta": 500000.0, "use_scaled_rope": True, "vocab_size": VOCAB}  # fmt: skip
+    (folder / "params.json").write_text(json.dumps(llama))
+    said = (
+        "params.json and the names of the tensors are as Mistral's or Meta's library writes them, but no model is "
+        "built from it: it sets 'ffn_dim_multiplier', which may change what the model computes."
+    )
+    assert said in open_path(folder).manifest.warnings
+
+
+@pytest.mark.parametrize(
+    ("window", "theta", "said"),
+    [
+        (None, 1_000_000, "it is read as 1,000,000, as Mistral's library does."),
+        (4096, 10_000, "it is read as 10,000, as earlier versions of Mistral's library do with a sliding window "
+                       "(later ones: 1,000,000)."),
+    ],
+)  # fmt: skip
+def test_a_missing_rope_theta_is_mistrals_own(window, theta, said, tmp_path, open_path):
+    checkpoint = open_path(consolidated(tmp_path / "m", mistral_state(), rope_theta=None, sliding_window=window))
+    config = checkpoint.config_values
+    assert (config["rope_parameters"]["rope_theta"], config["sliding_window"]) == (theta, window)
+    assert any(each.endswith(said) for each in checkpoint.manifest.warnings)
+
+
+@pytest.mark.parametrize("wrapper", ["module.{}", "_orig_mod.{}", "module._orig_mod.{}", "_checkpoint_wrapped_module"])
+def test_rows_are_turned_under_a_wrapper_too(wrapper, tmp_path, open_path):
+    state = mistral_state()
+    inside = {name: name.replace(".attention.", f".{wrapper}.attention.") for name in state}
+    names = {name: wrapper.format(name) for name in state} if "{}" in wrapper else inside
+    plain = open_path(consolidated(tmp_path / "m", state))
+    wrapped = open_path(consolidated(tmp_path / "w", {names[name]: each for name, each in state.items()}))
+    ours = list(plain.tensors.names)
+    assert sorted(wrapped.tensors.names) == sorted(ours)
+    mine, theirs = plain.read(ours), wrapped.read(ours)
+    assert all(torch.equal(mine[name], theirs[name]) for name in ours)
 
 
 def test_a_config_beside_it_counts_instead(tmp_path, open_path):
