@@ -38,6 +38,12 @@ UNREADABLE = (
 LACKING = "{adapter} changes {name}, which {base} does not store: give the model that the adapter was trained on."
 NOT_PLAIN = "{base} stores {name} {how}, so no change can be added to it: give the model as it was before that."
 CODES, OTHER, TURNED = "as codes", "as {dtype}", "in another order than its shape"
+UNLIKE = (
+    "{base} stores {name} {how}, so no change of the model can be added where it lies: save {base} with transformers, "
+    "and give that."
+)
+RAISED, REORDERED = "with 1 added to each number", "with its rows in another order than the model"
+SECOND = "{base} has an adapter already: merge that one, open the result, and put {adapter} on it."
 RESIZED = (
     "{adapter} brings {name} in the shape {given}, and {base} stores {stored}: its vocabulary was resized. Merge it, "
     "and open the result."
@@ -145,6 +151,8 @@ def adapted(base: Checkpoint, adapter: Checkpoint) -> Checkpoint:
         NotInCheckpointError: If one of them is not what its place needs, or the adapter does not fit the base.
     """
     base.refuse_adapter()
+    if isinstance(base.manifest, AdaptedManifest):
+        raise NotInCheckpointError(SECOND.format(base=base.name, adapter=adapter.name))
     parts = read_parts(adapter)
     if parts.unreadable:
         raise NotInCheckpointError(UNREADABLE.format(adapter=adapter.name, names=some(parts.unreadable, NAMED)))
@@ -224,6 +232,9 @@ class _Overlay:
         tensor = self.base.manifest.by_name.get(found)
         if tensor is None or found in self.base.quantized or found in self.base.unread.codes:
             raise NotInCheckpointError(NOT_PLAIN.format(**told, how=CODES))
+        if found in self.base.changed:
+            how = RAISED if self.base.changed[found].options.get("more") else REORDERED
+            raise NotInCheckpointError(UNLIKE.format(**told, how=how))
         if tensor.dtype not in FLOATS:
             raise NotInCheckpointError(NOT_PLAIN.format(**told, how=OTHER.format(dtype=tensor.dtype)))
         if tensor.strides != torch.empty(tensor.shape, device="meta").stride():

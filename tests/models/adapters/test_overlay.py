@@ -11,6 +11,7 @@ import numpy as np
 import peft
 import pytest
 import torch
+from transformers import MistralConfig, MistralForCausalLM
 
 import inspector
 from inspector.catalog import answer
@@ -19,6 +20,8 @@ from inspector.models.adapters.overlay import adapted
 from inspector.models.checkpoint import Checkpoint
 from tests.adapters import KINDS, LORA, make
 from tests.conftest import silent
+from tests.gguf_models import convert, small_model
+from tests.store.foreign.test_mistral import consolidated, mistral_state
 
 Open = Callable[[Path], Checkpoint]
 SMALL: dict[str, Any] = {"r": 4, "lora_alpha": 8}
@@ -159,6 +162,57 @@ def test_what_is_no_plain_change_is_refused_by_name(open_path: Open, tmp_path: P
     assert "not a whole model" in refusal(open_path, lora, lora)
     _, vera, _ = make(tmp_path / "vera", peft.VeraConfig(target_modules=["q_proj"]), torch.float32)
     assert "of type VERA, which this tool cannot merge" in refusal(open_path, llama, vera)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "targets", "said"),
+    [
+        ("llama", ["q_proj"], "base stores model.layers.0.self_attn.q_proj.weight with its rows in another order than"),
+        ("gemma", ["input_layernorm"], "base stores model.layers.0.input_layernorm.weight with 1 added to each number"),
+    ],
+    ids=["rows", "norms"],
+)
+def test_numbers_that_a_gguf_file_has_otherwise_are_refused(
+    open_path: Open, tmp_path: Path, architecture: str, targets: list[str], said: str
+) -> None:
+    model = small_model(architecture)
+    (tmp_path / "base").mkdir()
+    convert(model, tmp_path / "base" / "model.gguf", architecture)
+    norms = "norm" in targets[0]
+    config = peft.LNTuningConfig(target_modules=targets) if norms else peft.LoraConfig(**SMALL, target_modules=targets)
+    peft.get_peft_model(model, config).save_pretrained(str(tmp_path / "adapter"))
+    found = refusal(open_path, tmp_path / "base", tmp_path / "adapter")
+    assert found.startswith(said)
+    assert found.endswith("save base with transformers, and give that.")
+
+
+def test_what_a_gguf_file_has_as_the_model_takes_an_adapter(open_path: Open, tmp_path: Path) -> None:
+    model = small_model("llama")
+    (tmp_path / "base").mkdir()
+    convert(model, tmp_path / "base" / "model.gguf", "llama")
+    config = peft.LoraConfig(**SMALL, target_modules=["v_proj"], init_lora_weights=False)
+    changed: Any = peft.get_peft_model(model, config)
+    changed.save_pretrained(str(tmp_path / "adapter"))
+    state = changed.merge_and_unload().state_dict()
+    found = both(open_path, tmp_path / "base", tmp_path / "adapter")
+    for name, tensor in found.read(found.tensors.names).items():
+        torch.testing.assert_close(tensor, state[name], rtol=0, atol=1e-5, msg=name)
+
+
+def test_mistrals_order_of_rows_is_refused(open_path: Open, tmp_path: Path) -> None:
+    base = consolidated(tmp_path / "base", mistral_state())
+    model = MistralForCausalLM(MistralConfig.from_dict(open_path(base).config_values))
+    lora = peft.LoraConfig(**SMALL, target_modules=["k_proj"])
+    peft.get_peft_model(model, lora).save_pretrained(str(tmp_path / "adapter"))
+    assert "k_proj.weight with its rows in another order" in refusal(open_path, base, tmp_path / "adapter")
+
+
+def test_a_second_adapter_is_refused(open_path: Open, tmp_path: Path) -> None:
+    base, adapter, _ = make(tmp_path, KINDS["LoRA"](), torch.float32)
+    with pytest.raises(NotInCheckpointError, match=r"^base \+ adapter has an adapter already: merge that one"):
+        adapted(both(open_path, base, adapter), open_path(adapter))
+    with pytest.raises(NotInCheckpointError, match="has an adapter already"):
+        inspector.open(base, adapter=adapter).with_adapter(inspector.open(adapter))
 
 
 def test_another_vocabulary_is_refused(open_path: Open, tmp_path: Path) -> None:
