@@ -14,6 +14,7 @@ MAX_NBYTES = 1_000_000
 MOST, LONGEST = 100_000, 500  # of a number, of entries; characters of a name
 HUB_ID = re.compile(r"[\w.-]{1,96}/[\w.-]{1,96}")
 FILE = re.compile(r"(?:pytorch_)?adapter(?:_model)?[.-].*")
+ACTIVATED = "alora_invocation_tokens"  # setting of a LoRA that acts only after them
 WRAPPED = "base_model.model."  # how PEFT's names begin
 UNMERGED = ".base_layer."  # in PEFT's names of the base's own weights that an adapter changes
 # What PEFT calls the parts of each kind of adapter; others also write lora.down, lora_up.
@@ -73,6 +74,10 @@ def _is_switch(value: Any) -> bool:
     return type(value) is bool
 
 
+def _are_ids(value: Any) -> bool:
+    return isinstance(value, list) and all(type(each) is int for each in value)
+
+
 def _is_hub_id(value: Any) -> bool:
     return isinstance(value, str) and HUB_ID.fullmatch(value) is not None
 
@@ -83,6 +88,7 @@ KEPT: dict[str, Callable[[Any], bool]] = {
     **dict.fromkeys(("r", "lora_alpha", "alpha"), _is_number),
     **dict.fromkeys(("rank_pattern", "alpha_pattern"), _is_pattern),
     **dict.fromkeys(("use_dora", "use_rslora", "fan_in_fan_out", "lora_bias"), _is_switch),
+    ACTIVATED: _are_ids,
     **dict.fromkeys(("target_modules", "modules_to_save", "target_parameters", "init_lora_weights"), _are_names),
 }
 
@@ -124,7 +130,8 @@ def describe_adapter(files: Sequence[str], names: Iterable[str], config: Mapping
     said = _type(config or {}, parts)
     kind = f"{NAMED[said]} adapter" if said in NAMED else f"an adapter of type {said}"
     template = TOGETHER if together else ALONE
-    return template.format(kind=kind, signs=", ".join(signs), step=MERGE if said in MERGED else OPEN_BASE)
+    merges = said in MERGED and not (config or {}).get(ACTIVATED)
+    return template.format(kind=kind, signs=", ".join(signs), step=MERGE if merges else OPEN_BASE)
 
 
 def _type(config: Mapping[str, Any], parts: Iterable[str]) -> str:

@@ -184,6 +184,8 @@ def _together(kept: list[_Kept]) -> Survival | None:
 
 
 def _warnings(checkpoint: Checkpoint, parts: Parts, base: Checkpoint | None, kept: list[_Kept | None]) -> Iterator[str]:
+    if never := parts.never_merged(checkpoint.name):
+        yield never
     if parts.unreadable:
         yield words.unreadable(checkpoint.name, parts.unreadable)
     if base is None:

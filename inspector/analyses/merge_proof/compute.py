@@ -129,6 +129,8 @@ class _Merge:
 
     def warnings(self) -> Iterator[str]:
         """What the verdict leaves open."""
+        if never := self.parts.never_merged(self.adapter.name):
+            yield never
         if self.parts.unreadable:
             yield words.unreadable(self.adapter.name, self.parts.unreadable)
         if words.needs_residual(self.parts.settings.get("init_lora_weights")):

@@ -43,6 +43,7 @@ UNLIKE = (
     "and give that."
 )
 RAISED, REORDERED = "with 1 added to each number", "with its rows in another order than the model"
+OPEN_BASE = "Open {base} alone."
 SECOND = "{base} has an adapter already: merge that one, open the result, and put {adapter} on it."
 RESIZED = (
     "{adapter} brings {name} in the shape {given}, and {base} stores {stored}: its vocabulary was resized. Merge it, "
@@ -53,7 +54,7 @@ UNTIES = (
     "open the result."
 )
 TWICE = "{adapter} changes {name} twice, by two names of one tensor in {base}: merge it, and open the result."
-RESIDUAL = ("pissa", "olora", "corda", "loftq")
+RESIDUAL = ("pissa", "olora", "corda", "loftq", "lora_ga")
 RESIDUAL_BASE = (
     "{adapter} was initialized from the base's own weights ({how}). Unless it was converted to LoRA when it was saved, "
     "it belongs to the residual model that was saved with it, and with {base} the numbers are wrong."
@@ -154,6 +155,8 @@ def adapted(base: Checkpoint, adapter: Checkpoint) -> Checkpoint:
     if isinstance(base.manifest, AdaptedManifest):
         raise NotInCheckpointError(SECOND.format(base=base.name, adapter=adapter.name))
     parts = read_parts(adapter)
+    if never := parts.never_merged(adapter.name):
+        raise NotInCheckpointError(f"{never} {OPEN_BASE.format(base=base.name)}")
     if parts.unreadable:
         raise NotInCheckpointError(UNREADABLE.format(adapter=adapter.name, names=some(parts.unreadable, NAMED)))
     patches: defaultdict[str, list[Patch]] = defaultdict(list)
@@ -201,28 +204,45 @@ class _Overlay:
         Raises:
             NotInCheckpointError: If one does not fit the base.
         """
-        names = Names(self.base.tensors.names)
         changed = {change.weight for change in self.parts.changes}
         for change in self.parts.changes:
-            tied = (names.find(each) for each in self._tied(change.weight))
-            tensor = self._plain(change.weight, names.find(change.weight) or next(filter(None, tied), None))
-            given = self._given(change.weight, tensor) if change.weight in self.parts.replaced else None
-            rows = partial(_mapped_rows, self.base, tensor.name) if given is None else partial(_rows_of, given)
-            delta = Delta(self.adapter, change, self.base, tensor.shape, rows)
-            yield Patch(tensor, partial(_add, delta, given))
-        for name, (bias, scale) in self.parts.biases.items():
-            tensor = self._plain(name, names.find(name))
-            yield Patch(tensor, partial(_add_bias, self._numbers(bias, tensor), scale))
-        for change in self.parts.changes:
-            scales = change.parts.get("ia3_l")
-            bias = names.find(f"{change.module}.bias")
-            if scales is not None and scales.shape[-1] == 1 and bias:  # of outputs, so of what is added to them
-                tensor = self._plain(bias, bias)
-                yield Patch(tensor, partial(_scale, self._numbers(scales, tensor)))
-        for name in self.parts.replaced.keys() - changed:
+            for tensor in self._stored(change.weight):
+                given = self._given(change.weight, tensor) if change.weight in self.parts.replaced else None
+                rows = partial(_mapped_rows, self.base, tensor.name) if given is None else partial(_rows_of, given)
+                delta = Delta(self.adapter, change, self.base, tensor.shape, rows)
+                yield Patch(tensor, partial(_add, delta, given))
+        yield from self._biases()
+        for name in (each for each in self.parts.replaced if each not in changed):
             self._refuse_untying(name)
-            tensor = self._plain(name, names.find(name))
+            tensor = self._plain(name, self._names.find(name))
             yield Patch(tensor, partial(_replace, self._given(name, tensor)))
+
+    def _biases(self) -> Iterator[Patch]:
+        for name, (bias, scale) in self.parts.biases.items():
+            for tensor in self._stored(name):
+                yield Patch(tensor, partial(_add_bias, self._numbers(bias, tensor), scale))
+        for change in self.parts.changes:
+            scales, bias = change.parts.get("ia3_l"), f"{change.module}.bias"
+            if scales is None or scales.shape[-1] != 1:
+                continue  # of inputs, so not of what is added to outputs
+            for tensor in self._stored(bias) if self._names.find(bias) else ():
+                yield Patch(tensor, partial(_scale, self._numbers(scales, tensor)))
+
+    def _stored(self, name: str) -> list[TensorInfo]:
+        """The stored tensors of one parameter: more than one where the base stores what it ties more than once."""
+        found = [*dict.fromkeys(filter(None, map(self._names.find, (name, *self._tied(name)))))]
+        tensors = [self._plain(name, found[0] if found else None)]
+        tensors += [self._plain(name, each) for each in found[1:] if self._are_one(found[0], each)]
+        return list({(tensor.file, tensor.begin): tensor for tensor in tensors}.values())
+
+    def _are_one(self, first: str, other: str) -> bool:
+        """Whether loading the base ties two tensors that it stores: it does if they are equal."""
+        one, two = (self.base.read([each])[each] for each in (first, other))
+        return one.shape == two.shape and torch.equal(one, two.to(one.dtype))
+
+    @cached_property
+    def _names(self) -> Names:
+        return Names(self.base.tensors.names)
 
     def _plain(self, name: str, found: str | None) -> TensorInfo:
         """The header of a stored tensor that numbers can be added to."""
@@ -262,7 +282,9 @@ class _Overlay:
 
     def _tied(self, name: str) -> list[str]:
         """What the base's class ties to a tensor."""
-        return [other for pair in self._ties for one, other in (pair, pair[::-1]) if Names([one]).find(name)]
+        sources = {pair[1] for pair in self._ties if Names(pair).find(name)}
+        every = dict.fromkeys(each for pair in self._ties if pair[1] in sources for each in pair)
+        return [each for each in every if not Names([each]).find(name)]
 
     @cached_property
     def _ties(self) -> tuple[tuple[str, str], ...]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from inspector.errors import NotInCheckpointError
 from inspector.models.checkpoint import Checkpoint
-from inspector.store.adapters import CONFIG, MERGED, WRAPPED
+from inspector.store.adapters import ACTIVATED, CONFIG, MERGED, WRAPPED
 from inspector.store.manifests.columns import TensorInfo
 from inspector.text import shape_text
 
@@ -45,6 +45,10 @@ MISFIT = (
 NO_RANK = "{name} gives {module} rank 0, which changes nothing and has no scale: train it with a rank above 0."
 NO_ALPHA = "{name} has no {setting} in {config}, so its scale is not known: add the value that it was trained with."
 PATTERN = "{config} gives a rank or a scale by the expression {key!r}, which this tool does not read: list the modules."
+NEVER_MERGED = (
+    "{name} is an activated LoRA (aLoRA): it changes only what follows its invocation tokens, so no merge does what it "
+    "does, and PEFT refuses to make one."
+)
 TYPES = ("LORA", "DORA", "LOHA", "LOKR", "IA3", "LN_TUNING")
 
 
@@ -73,6 +77,14 @@ class Parts:
     biases: Mapping[str, tuple[TensorInfo, float]] = field(default_factory=dict)  # added, with their scale
     replaced: Mapping[str, TensorInfo] = field(default_factory=dict)  # put in place of the base's tensor
     unreadable: tuple[str, ...] = ()  # tensors whose effect on a weight is not known
+
+    def never_merged(self, name: str) -> str:
+        """A sentence where no merge can do what the adapter does; "" for every other one.
+
+        Args:
+            name: Of the adapter.
+        """
+        return NEVER_MERGED.format(name=name) if self.settings.get(ACTIVATED) else ""
 
 
 def read_parts(adapter: Checkpoint) -> Parts:

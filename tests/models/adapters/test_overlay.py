@@ -11,6 +11,7 @@ import numpy as np
 import peft
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from transformers import MistralConfig, MistralForCausalLM
 
 import inspector
@@ -77,6 +78,24 @@ def test_of_every_family(open_path: Open, tmp_path: Path, case: str) -> None:
     architecture, config = FAMILIES[case]
     base, adapter, model = make(tmp_path, config(), torch.float32, architecture)
     assert_as_merged(both(open_path, base, adapter), base, adapter, model)
+
+
+@pytest.mark.parametrize("stored", ["equal", "different", "shared"])
+@pytest.mark.parametrize("target", ["lm_head", "embed_tokens"])
+def test_a_tie_that_the_base_stores_twice(open_path: Open, tmp_path: Path, target: str, stored: str) -> None:
+    config = peft.LoraConfig(**SMALL, target_modules=[target, "q_proj"])
+    base, adapter, model = make(tmp_path, config, torch.float32, tie_word_embeddings=True)
+    weights = load_file(base / "model.safetensors")
+    head = weights["model.embed_tokens.weight"]
+    weights["lm_head.weight"] = {"equal": head.clone(), "different": head + 1, "shared": head}[stored]
+    (base / "model.safetensors").unlink()
+    if stored == "shared":
+        torch.save(weights, base / "pytorch_model.bin")
+    else:
+        save_file(weights, base / "model.safetensors", metadata={"format": "pt"})
+    found = both(open_path, base, adapter)
+    assert "lm_head.weight" in {*found.tensors.names, *found.manifest.aliases}
+    assert_as_merged(found, base, adapter, model)
 
 
 def test_predictions_are_those_of_the_model_with_its_adapter(open_path: Open, tmp_path: Path) -> None:
@@ -201,7 +220,7 @@ def test_what_a_gguf_file_has_as_the_model_takes_an_adapter(open_path: Open, tmp
 
 def test_mistrals_order_of_rows_is_refused(open_path: Open, tmp_path: Path) -> None:
     base = consolidated(tmp_path / "base", mistral_state())
-    model = MistralForCausalLM(MistralConfig.from_dict(open_path(base).config_values))
+    model = MistralForCausalLM(MistralConfig.from_dict(dict(open_path(base).config_values)))
     lora = peft.LoraConfig(**SMALL, target_modules=["k_proj"])
     peft.get_peft_model(model, lora).save_pretrained(str(tmp_path / "adapter"))
     assert "k_proj.weight with its rows in another order" in refusal(open_path, base, tmp_path / "adapter")
@@ -224,13 +243,34 @@ def test_another_vocabulary_is_refused(open_path: Open, tmp_path: Path) -> None:
     assert said.endswith("its vocabulary was resized. Merge it, and open the result.")
 
 
-def test_an_adapter_of_a_residual_model_warns(open_path: Open, tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", ["pissa", "lora_ga"])
+def test_an_adapter_of_a_residual_model_warns(open_path: Open, tmp_path: Path, how: str) -> None:
     base, adapter, _ = make(tmp_path, KINDS["LoRA"](), torch.float32)
     path = adapter / "adapter_config.json"
-    path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | {"init_lora_weights": "pissa"}), "utf-8")
-    (warning,) = (each for each in both(open_path, base, adapter).manifest.warnings if "pissa" in each)
+    path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | {"init_lora_weights": how}), "utf-8")
+    (warning,) = (each for each in both(open_path, base, adapter).manifest.warnings if how in each)
     assert "belongs to the residual model" in warning
     assert warning in answer("overview", both(open_path, base, adapter), progress=silent).warnings
+
+
+def test_an_activated_lora_is_never_merged(open_path: Open, tmp_path: Path) -> None:
+    config = peft.LoraConfig(**LORA, task_type="CAUSAL_LM", alora_invocation_tokens=[200_000, 7])
+    base, adapter, model = make(tmp_path, config, torch.float32)
+    loaded: Any = peft.PeftModel.from_pretrained(model, str(adapter))
+    with pytest.raises(NotImplementedError, match="does not support merging"):
+        loaded.merge_and_unload()
+    said = (
+        "adapter is an activated LoRA (aLoRA): it changes only what follows its invocation tokens, so no merge does "
+        "what it does, and PEFT refuses to make one."
+    )
+    assert refusal(open_path, base, adapter) == f"{said} Open base alone."
+    opened = open_path(adapter)
+    assert opened.manifest.adapter.endswith("not a whole model: open its base model.")
+    assert said in answer("adapter", opened, progress=silent).warnings
+    fingerprint = opened.manifest.fingerprint
+    merged = open_path(base)
+    others = {"adapter": fingerprint, "merged": merged.manifest.fingerprint}
+    assert said in answer("verify-merge", merged, progress=silent, **others).warnings
 
 
 def test_a_checkpoint_of_another_process_takes_no_adapter(tmp_path: Path) -> None:
