@@ -20,11 +20,11 @@ visited = session.visited()
 sections = st.multiselect(
     "Sections",
     list(BY_SLUG),
-    default=[slug for slug in BY_SLUG if slug in visited] or list(DEFAULT),
+    default=[slug for slug in DEFAULT if slug in visited] or list(DEFAULT),
     format_func=lambda slug: PAGES[slug].title,
     key="sections",
     bind="query-params",
-    help="Initially the pages that you have viewed, or all pages if you have viewed none.",
+    help="Initially the pages that you have viewed, or all that need no other checkpoint if you have viewed none.",
 )
 line, below = inputs.controls()
 with line:

@@ -98,8 +98,8 @@ def report(
             leave(lines)
             return
         _check_output(output)
-        file = Output(output)
         on = find_reference(on_it) if on_it else None
+        file = Output(output)
         try:
             summary = _finished(
                 done(_task(find_reference(checkpoint), _references(others), chosen, setting, file, on_it=on)), file

@@ -187,7 +187,7 @@ def test_a_pdf_is_read_on_paper(whole):
     texts = [page.extract_text() for page in pages]
     assert "Sound. None of" in texts[0]
     assert "What is in this checkpoint?" in texts[0]
-    assert min(map(len, texts[:-1])) > 300
+    assert min(map(len, texts[:-1])) > 200  # a page with a figure has few letters
     assert "To create this report again" in texts[-1]  # no command stands alone
     assert [round(float(each)) for each in pages[0].mediabox[2:]] == [595, 842]
     for number, page in enumerate(pages, start=1):

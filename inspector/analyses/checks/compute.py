@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import replace
 
@@ -86,7 +87,7 @@ def _from(file: str, check: Check) -> Check:
     """A check that names the file which settings are from, where that is not config.json."""
 
     def named(text: str) -> str:
-        return text.replace(CONFIG, file)
+        return re.sub(rf"(?<!\w){re.escape(CONFIG)}", lambda _: file, text)  # generation_config.json is another
 
     evidence = (replace(each, subject=named(each.subject), detail=named(each.detail)) for each in check.evidence)
     return replace(check, detail=named(check.detail), next_step=named(check.next_step), evidence=tuple(evidence))

@@ -185,15 +185,18 @@ def check_stopping(checkpoint: Checkpoint, progress: Progress) -> Check:
         return nothing_to_check(STOPPING, str(error))
     except InspectorError as error:
         return not_checked(STOPPING, str(error), words.TOKENIZER_AGAIN)
-    if not ends.eos_ids and not ends.chat.file:
-        return conclude(STOPPING, (), words.NO_END)
     found = list(_of_stopping(tokenizer, ends))
+    if not ends.eos_ids and not ends.chat.file and not found:
+        return conclude(STOPPING, (), words.NO_END)
     if worse := at_least("minor", found):
         return conclude(
             STOPPING, found, worse[0].detail, words.STOP_THERE if worse[0].problem == GOES_ON else words.ONE_OF_BOTH
         )
     stops = [f"{tokenizer.visible(each)} (id {each})" for each in ends.eos_ids]
-    return conclude(STOPPING, found, words.stops(stops, ends.stops_by, chat=ends.chat.turn_end is not None))
+    said = words.stops(stops, ends.stops_by, chat=ends.chat.turn_end is not None)
+    if ends.chat.file and ends.chat.turn_end is None:
+        said = f"{said} {words.end_not_known(ends.chat.file, ends.chat.problem)}"
+    return conclude(STOPPING, found, said)
 
 
 def _of_stopping(tokenizer: Tokens, ends: Ends) -> Iterator[Evidence]:

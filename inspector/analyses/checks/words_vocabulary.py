@@ -151,6 +151,11 @@ def undertrained(count: int, judged: int, *, usual: bool) -> str:
 def stops(ends: Sequence[str], file: str, *, chat: bool) -> str:
     """Where generate() stops."""
     if not ends:
-        return "No file says where a generated text would end; the chat template ends an answer with no special token."
+        return "No file says where a generated text would end."
     said = f"generate() stops at {' and '.join(ends)}, by {file}"
     return f"{said}, and the chat template ends an answer with one of these." if chat else f"{said}."
+
+
+def end_not_known(file: str, problem: str) -> str:
+    """The chat template does not tell with which token an answer ends; `problem`: why it cannot be rendered."""
+    return f"{file} cannot be rendered: {problem}." if problem else f"{file} ends an answer with no special token."

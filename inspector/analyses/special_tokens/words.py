@@ -9,9 +9,10 @@ NO_END = "no file names an id that ends a text"
 PLAIN_END = "ends an answer with no special token"
 WHY_STOPS = "Why does a model never stop?"
 WHY_STOPS_ANSWER = (
-    "generate() ends a text only at an id of eos_token_id, which it reads in generation_config.json, or else in "
-    "config.json. A chat model is trained to end each answer with the token that its chat template puts there. Where "
-    "that token is not among those ids, the model says it and goes on: into the next turn, until the longest length."
+    "generate() ends a text only at an id of eos_token_id, which it reads in generation_config.json, or in config.json "
+    "where that file is missing. A chat model is trained to end each answer with the token that its chat template puts "
+    "there. Where that token is not among those ids, the model says it and goes on: into the next turn, until the "
+    "longest length."
 )
 WHY_PADDING = "What if the padding token is the one that ends a text?"
 WHY_PADDING_ANSWER = (

@@ -25,6 +25,10 @@ NAMED_ONES = 3  # of many tokens with one fault
 # Problems, in a few words.
 GOES_ON, TWICE, TWO_IDS, TWO_TOKENS = "does not stop generate()", "added twice", "two ids", "two tokens"
 TWO_TEMPLATES, PADDING_ENDS = "two chat templates", "padding ends a text"
+SAYS_NOTHING = (
+    "generation_config.json names no eos_token_id, and where that file is, generate() does not read the one of "
+    "config.json: it stops at no token."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,7 @@ class Files:
     roles: Mapping[str, Mapping[str, str]]  # role -> file -> its token
     numbers: Mapping[str, Mapping[str, int]]  # token -> file -> its id
     tokens: Mapping[str, frozenset[str]]  # file -> tokens that it names
+    generates: bool  # there is a generation_config.json, which transformers saves with what generates
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +78,8 @@ def read_ends(checkpoint: Checkpoint, *, progress: Progress) -> Ends:
     """Read the files of a checkpoint with a tokenizer, and render its chat template; no numbers are read.
 
     The template is rendered in Jinja's sandbox on three fixed conversations; what follows the answer is tokenized, and
-    the first special token of it ends a turn. generate() stops at the ids of generation_config.json, or else of
-    config.json (transformers, `GenerationConfig.from_model_config`).
+    the first special token of it ends a turn. generate() stops at the ids of generation_config.json, or of config.json
+    where that file is missing (transformers, `GenerationMixin.adjust_generation_fn`).
 
     Raises:
         NotInCheckpointError: If the checkpoint brings no tokenizer.
@@ -84,13 +89,14 @@ def read_ends(checkpoint: Checkpoint, *, progress: Progress) -> Ends:
     progress(None, "Reading the chat template")
     with libraries():
         chat = _read_chat(checkpoint, tokenizer)
-    stops_by = next((file for file, ids in said.ids["eos"].items() if ids), "")
-    return Ends(said, chat, stops_by, said.ids["eos"].get(stops_by, ()))
+    ids = {file: ids for file, ids in said.ids["eos"].items() if file == GENERATION or not said.generates}
+    stops_by = next(iter(ids), "")
+    return Ends(said, chat, stops_by, ids.get(stops_by, ()))
 
 
 def faults(tokenizer: Tokens, ends: Ends) -> Iterator[Fault]:
     """What does not go together, in the order of what it costs."""
-    yield from _of_ends(tokenizer, {*ends.eos_ids}, ends.stops_by)
+    yield from _of_ends(tokenizer, ends)
     yield from _of_chat(tokenizer, ends.chat)
     yield from _of_files(ends.said)
 
@@ -127,7 +133,7 @@ def _read_files(checkpoint: Checkpoint, tokenizer: Tokens) -> Files:
         NAMED: frozenset(_texts(named)),
         ADDED: frozenset(added),
     }
-    return Files(ids, roles, numbers, files)
+    return Files(ids, roles, numbers, files, generates=(manifest.folder / GENERATION).exists())
 
 
 def _as_ids(value: Any) -> tuple[int, ...]:
@@ -194,12 +200,16 @@ def _of_files(said: Files) -> Iterator[Fault]:
     yield from (Fault(token, TWO_IDS, _moved(token, places)) for token, places in moved[:NAMED_ONES])
 
 
-def _of_ends(tokenizer: Tokens, stops: set[int], stops_by: str) -> Iterator[Fault]:
+def _of_ends(tokenizer: Tokens, ends: Ends) -> Iterator[Fault]:
     """The tokenizer's end of a text, and its padding, against where generate() stops."""
+    stops, stops_by = {*ends.eos_ids}, ends.stops_by
     eos, pad = tokenizer.role("eos")[1], tokenizer.role("pad")[1]
+    if ends.said.generates and not stops and ends.said.ids["eos"]:
+        yield Fault(GENERATION, GOES_ON, SAYS_NOTHING)
     if stops and eos is not None and eos not in stops:
         token = tokenizer.visible(eos)
-        yield Fault(token, GOES_ON, _eos_not_stopping(token, eos, stops_by))
+        never = not (ends.said.generates or ends.chat.file)  # as of CLIP's text encoder
+        yield Fault(token, GOES_ON, _eos_not_stopping(token, eos, stops_by), harmless=never)
     if pad is not None and pad in {*stops, eos}:
         token = tokenizer.visible(pad)
         yield Fault(token, PADDING_ENDS, _padding_ends(token), harmless=True)

@@ -9,10 +9,10 @@ from inspector.analyses.checks.result import Checks
 from inspector.analyses.checks.words import verdict
 from pages._ui import session
 
-WAYS = (CheckRequest(), CheckRequest(values="all"), CheckRequest(values="sample"), CheckRequest(values="none"))
+WAYS = (CheckRequest(values="all"), CheckRequest(), CheckRequest(values="sample"), CheckRequest(values="none"))
 LOOKS = {"Sound": ("check_circle", "green"), "Worth a look": ("warning", "orange"), "Broken": ("error", "red")}
 UNASKED = "Not checked"
-HEADERS = ", by headers"
+BY = {"none": ", by headers", "sample": ", by a sample"}  # of the values read
 
 
 def draw() -> None:
@@ -24,5 +24,5 @@ def draw() -> None:
         return
     word, said = verdict(checks)
     symbol, color = LOOKS[word]
-    label = f":{color}[{word}{HEADERS if checks.values == 'none' else ''}]"
+    label = f":{color}[{word}{BY.get(checks.values, '')}]"
     st.page_link("pages/checks.py", label=label, icon=f":material/{symbol}:", help=said, width="content")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-from transformers import PreTrainedTokenizerFast
+from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
 from inspector.analyses.checks.compute import check
 from inspector.analyses.checks.result import Check
@@ -210,7 +210,8 @@ def test_settings_that_lie_are_left_out_or_refused(make, open_path):
     folder = make("LlamaForCausalLM", LLAMA3, CHATS[1][2], eos=["<|eot_id|>"])
     change(folder, "generation_config.json", eos_token_id=[-1, "x", 10**12])
     found = tokens(open_path(folder), progress=silent)
-    assert found.eos_from == "config.json"
+    assert (found.eos_from, found.stops) == ("", False)
+    assert "generation_config.json names no eos_token_id" in found.disagreements[0]
     (folder / "chat_template.jinja").write_text("x" * 1_000_001)
     with pytest.raises(CheckpointError, match=r"chat_template\.jinja has 1,000,001 bytes, more than the limit"):
         open_path(folder)
@@ -264,3 +265,30 @@ def test_a_check_has_nothing_to_say_where_no_file_does(make, open_path):
     found = stopping(open_path(folder))
     assert (found.checked, found.severity) == (True, "none")
     assert found.detail.startswith("No file says where a generated text would end")
+
+
+def test_a_check_warns_where_generation_config_leaves_the_end_out(make, open_path):
+    """transformers reads config.json only where that file is missing; here it says so itself."""
+    folder = make("LlamaForCausalLM", None, [], eos=["</s>"])
+    (folder / "generation_config.json").write_text(json.dumps({"do_sample": True, "temperature": 0.7}))
+    assert LlamaForCausalLM.from_pretrained(folder).generation_config.eos_token_id is None
+    found = stopping(open_path(folder))
+    assert (found.severity, found.evidence[0].subject) == ("minor", "generation_config.json")
+    (folder / "generation_config.json").unlink()
+    assert LlamaForCausalLM.from_pretrained(folder).generation_config.eos_token_id == [2]
+    assert stopping(open_path(folder)).severity == "none"
+
+
+def test_a_check_only_notes_another_end_where_nothing_says_that_text_is_generated(make, open_path):
+    folder = make("LlamaForCausalLM", None, [], eos=["</s>"])
+    (folder / "generation_config.json").unlink()
+    change(folder, "config.json", eos_token_id=1)
+    assert stopping(open_path(folder)).severity == "note"
+
+
+def test_a_check_says_that_a_template_cannot_be_rendered(make, open_path):
+    folder = make("LlamaForCausalLM", None, [], eos=["</s>"])
+    (folder / "chat_template.jinja").write_text(HOSTILE["divides by nothing"])
+    found = stopping(open_path(folder))
+    assert found.severity == "none"
+    assert "chat_template.jinja cannot be rendered: Jinja refuses it" in found.detail
