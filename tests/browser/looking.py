@@ -76,7 +76,7 @@ def expect_masks(page: Page, count: int) -> None:
     """The page Masked LM has an answer for so many masks."""
     expect(page.get_by_text(re.compile(rf"^{count} masks? in \d+ tokens"))).to_be_visible()
     said = "The mask is most likely" if count == 1 else f"The {count} masks together"
-    expect(page.get_by_test_id("stMarkdown").get_by_text(said)).to_be_visible()
+    expect(page.get_by_test_id("stMarkdown").get_by_text(said).first).to_be_visible()
 
 
 def go_to(page: Page, slug: str) -> None:
