@@ -11,3 +11,7 @@ NO_TOKENIZER_FILES = (
 )
 TWO_SETS = "There are two sets of weights: model.safetensors is read, and pytorch_model.bin is not. They may disagree."
 DAMAGED_ENTRY = "This checkpoint's entry in the store is damaged: open it again."
+DISK_FULL = "The disk of the store is full: delete uploads, or free some space."
+GGUF_TOKENIZER = "The tokenizer in a GGUF file is not read: tokens are shown by their ids."
+NO_TOKENIZER = "There is no tokenizer in this checkpoint: tokens are shown by their ids."
+TIES_NOT_COMPARED = "Ties are not compared."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -11,8 +12,11 @@ from string import Formatter
 
 import pytest
 
+from tests.house.reading import ROOT, TESTS, parsed
+
 ANALYSES = Path(__file__).parents[2] / "inspector/analyses"
 ROOMS = sorted(path.parent.name for path in ANALYSES.glob("*/compute.py"))
+QUOTED = re.compile(r"[A-Z][^\n]*[ ][^\n]*[ ][^\n]*[.!?]")
 WORD = re.compile(r"(?<![^\s(“])[A-Za-z][A-Za-z'’-]*(?=[\s,.:;)]|$)")
 
 
@@ -132,3 +136,18 @@ def test_templates_are_filled_with_what_they_have_blanks_for():
     found = [each for path in ANALYSES.glob("*/*.py") for each in templates(path)]
     assert {"HOMELESS", "NOTHING_TO_TIE", "NO_PADDING", "JOINT_UP_TO"} <= {name for name, _, _ in found}
     assert [each for each in found if each[1] != each[2]] == []
+
+
+def quoted(path: Path) -> frozenset[str]:
+    """Whole sentences that a file of tests has in quotes."""
+    texts = (node.value for node in ast.walk(parsed(path)) if isinstance(node, ast.Constant))
+    return frozenset(text for text in texts if isinstance(text, str) and QUOTED.fullmatch(text))
+
+
+def test_a_sentence_of_ours_that_several_files_of_tests_expect_is_written_once():
+    """In `tests/sentences.py`; what a test itself writes or asks is no sentence of ours."""
+    counts = Counter(text for path in TESTS for text in quoted(path))
+    assert len(counts) > 500
+    source = "\n".join(path.read_text("utf-8") for path in (ROOT / "inspector").rglob("*.py"))
+    ours = re.sub(r'"\s*\n\s*f?"', "", source)
+    assert [text for text, count in counts.items() if count > 1 and text in ours] == []

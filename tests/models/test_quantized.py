@@ -46,6 +46,7 @@ from tests.models.quantized_files import (
     wide_model,
     words_of,
 )
+from tests.sentences import TIES_NOT_COMPARED
 
 
 def ask(first, second) -> Any:
@@ -467,7 +468,7 @@ def test_codes_that_cannot_be_read_are_no_numbers(stored, plain, change):
     row = row_of(result, WEIGHT)
     assert row["status"] == "not compared"
     assert math.isnan(row["relative_change"])
-    assert any(each.startswith("Ties are not compared.") for each in result.warnings)
+    assert any(each.startswith(TIES_NOT_COMPARED) for each in result.warnings)
     assert result.vocabulary.matched == 60  # the embeddings are plain
 
 

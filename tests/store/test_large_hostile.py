@@ -27,6 +27,7 @@ from inspector.store.opening import open_checkpoint
 from inspector.store.reference import CheckpointRef
 from tests.conftest import silent
 from tests.families import random_model, save_checkpoint
+from tests.sentences import DISK_FULL
 
 FEW, MANY, MILLION = 3, 90_000, 1_000_000
 
@@ -172,7 +173,7 @@ def test_a_disk_that_is_full_while_a_checkpoint_is_opened(tmp_path, settings, op
     reference = CheckpointRef("path", str(folder))
     with full_disk(settings.home) as tried, pytest.raises(CheckpointError) as caught:
         open_checkpoint(reference, settings=settings, progress=silent, restrict_paths=False)
-    assert str(caught.value) == "The disk of the store is full: delete uploads, or free some space."
+    assert str(caught.value) == DISK_FULL
     assert tried
     assert not [path for path in settings.home.rglob("*") if path.is_file()]
     assert open_path(folder).manifest.name == "bad"  # nothing of the first try is in the way

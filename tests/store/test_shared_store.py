@@ -28,6 +28,7 @@ from inspector.store.keeping import quota
 from inspector.store.manifests.entries import load_manifest
 from inspector.store.reference import CheckpointRef
 from inspector.store.stored import list_checkpoints
+from tests.sentences import DISK_FULL
 from tests.store.s3_server import BUCKET, SECRET, S3Place, environment, free_port, running_s3
 from tests.store.store_builders import opened, small_checkpoint, upload_of
 
@@ -386,7 +387,7 @@ def test_a_full_disk_here_is_one_sentence(tmp_path, folder_place, folder, monkey
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(registry, "write_upload", full)
-    assert refused(second, fingerprint) == ("The disk of the store is full: delete uploads, or free some space.")
+    assert refused(second, fingerprint) == (DISK_FULL)
 
 
 def test_what_this_server_does_not_take_is_not_fetched(tmp_path, folder_place, folder):

@@ -18,6 +18,7 @@ from inspector.catalog import answer
 from inspector.models.checkpoint import Checkpoint
 from tests.conftest import silent
 from tests.families import DECODER
+from tests.sentences import NO_TOKENIZER
 
 EXPERTS = DECODER | {"moe_intermediate_size": 16, "num_experts_per_tok": 2}
 DEEPSEEK = EXPERTS | {
@@ -109,7 +110,7 @@ def test_layers_that_are_declared_are_a_note(open_path: Callable[[Path], Checkpo
     assert "vLLM and SGLang use" in found.detail
     assert more.keys() <= {each.subject for each in found.evidence if each.problem == "multi-token prediction"}
     assert {each.severity for each in found.evidence} == {"note"}
-    assert checkpoint.manifest.warnings == ("There is no tokenizer in this checkpoint: tokens are shown by their ids.",)
+    assert checkpoint.manifest.warnings == (NO_TOKENIZER,)
     assert checkpoint.embedding.name == "model.embed_tokens.weight"
     warnings = answer("sharing", checkpoint, count_reuse=False, progress=silent).warnings
     assert not [each for each in warnings if "has no place for" in each]

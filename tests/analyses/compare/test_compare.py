@@ -15,6 +15,7 @@ from inspector.results.plain import to_json
 from tests.analyses.compare.compare_truth import BIAS, EMBEDDING, ask, by_name, truth
 from tests.conftest import silent
 from tests.families import ENCODER_DECODER, MODELS, WITHOUT_HEAD, random_model, save_checkpoint
+from tests.sentences import TIES_NOT_COMPARED
 
 EVERY = sorted(MODELS | WITHOUT_HEAD | ENCODER_DECODER)
 
@@ -250,7 +251,7 @@ def test_weights_alone_are_compared_without_ties(tmp_path, open_path):
     assert result.counts == {"changed": len(tensors)}
     assert result.overall["relative_change"] == pytest.approx(1.0)
     assert not result.ties_compared
-    assert any(each.startswith("Ties are not compared.") for each in result.warnings)
+    assert any(each.startswith(TIES_NOT_COMPARED) for each in result.warnings)
 
 
 def test_a_second_checkpoint_that_is_gone_is_one_sentence(open_model):

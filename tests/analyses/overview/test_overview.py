@@ -17,6 +17,7 @@ from inspector.analyses.sharing.compute import sharing
 from inspector.report.provenance import content_fingerprint
 from tests.conftest import silent
 from tests.families import random_model, save_checkpoint
+from tests.sentences import NO_TOKENIZER
 from tools.bench._sparse import write_shard
 
 
@@ -32,7 +33,7 @@ def test_no_tokenizer_is_said_once(tmp_path, open_path):
     folder = save_checkpoint(random_model("BertModel"), tmp_path / "bare", tokenizer=False)
     result = overview(open_path(folder), progress=silent)
     assert result.tokenizer is None
-    assert result.warnings == ("There is no tokenizer in this checkpoint: tokens are shown by their ids.",)
+    assert result.warnings == (NO_TOKENIZER,)
 
 
 def test_a_head_that_config_promises_and_the_file_lacks(tmp_path, open_path):
