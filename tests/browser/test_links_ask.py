@@ -76,6 +76,8 @@ def test_a_folder_below_an_allowed_one_is_opened(page: Page, asking_server: Serv
     expect_page(page, "overview", "demo-bert")
     page.get_by_test_id("stSidebar").get_by_text("Open your own").click()
     page.get_by_role("radio", name="Path").click()
+    expect(page.get_by_label("Folder, archive or weight file", exact=True)).to_be_visible()
+    expect_calm(page)  # the form has its button, without which Enter does nothing
     fill(page, "Folder, archive or weight file", str(minilm_folder))
     expect_page(page, "overview", f"{minilm_folder.parent.name}/model")
     expect(metric(page, "Vocabulary rows")).to_have_text("30,522")

@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 
 from inspector.demo import DEMOS
 from inspector.serving.trial import Server
-from tests.browser.looking import expect_page, fill, go_to
+from tests.browser.looking import expect_calm, expect_page, fill, go_to
 
 EVERYWHERE = "--server.address=0.0.0.0"
 
@@ -49,6 +49,7 @@ def test_a_setting_opens_them_without_telling_where_they_lie(
     sidebar.get_by_text("Open your own").click()
     page.get_by_role("radio", name="Path").click()
     expect(sidebar.get_by_text("A path below one of the folders")).to_be_visible()
+    expect_calm(page)  # the form has its button, without which Enter does nothing
     fill(page, "Folder, archive or weight file", "team/ours")
     expect_page(page, "overview", "ours")
     go_to(page, "sharing")
