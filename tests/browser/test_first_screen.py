@@ -82,6 +82,9 @@ CLASHES = """() => [...document.querySelectorAll(".js-plotly-plot")].flatMap(cha
       .map(other => `“${one.text}” and “${other.text}” overlap`)),
   ];
 })"""
+# What scrolls beside a picture is made a stop of the Tab key a moment after it grew.
+STOPS = """() => [...document.querySelectorAll(".st-key-beside")]
+  .every(place => place.scrollHeight <= place.clientHeight + 1 || place.tabIndex === 0)"""
 AXE = {"resultTypes": ["violations"]}
 # Each width and each theme with each checkpoint: places do not depend on the theme, nor colors on the width.
 LOOKS = [
@@ -128,6 +131,7 @@ def test_the_first_screen(
         expect(page.get_by_test_id("stSkeleton")).to_have_count(0)
         expect_calm(page)
         page.wait_for_timeout(500)  # heights follow what is in them
+        page.wait_for_function(STOPS)
         found = [*places(page, picture), *page.evaluate(CLASHES), *barriers(page)]
         wrong += [f"{slug}: {what}" for what in found]
     assert not wrong, "\n".join(wrong)

@@ -129,16 +129,23 @@ export default function ({ data, parentElement }) {
   document.addEventListener("keydown", listen, true);
   document.addEventListener("scroll", scrolled, true);
   let waiting;
-  const observer = new MutationObserver(() => {
-    clearTimeout(waiting);
-    waiting = setTimeout(makeStops, 200);
-  });
-  observer.observe(document.querySelector("[data-testid=stMain]") ?? document.body, { childList: true, subtree: true });
+  const soon = () => {
+    waiting ??= setTimeout(() => {
+      waiting = undefined;
+      makeStops();
+    }, 200);
+  };
+  const main = document.querySelector("[data-testid=stMain]") ?? document.body;
+  const observer = new MutationObserver(soon);
+  observer.observe(main, { childList: true, characterData: true, subtree: true });
+  const sizes = new ResizeObserver(soon); // lines break anew
+  sizes.observe(main);
   makeStops();
   leave = () => {
     document.removeEventListener("keydown", listen, true);
     document.removeEventListener("scroll", scrolled, true);
     observer.disconnect();
+    sizes.disconnect();
     clearTimeout(waiting);
   };
   return leave;
