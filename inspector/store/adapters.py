@@ -12,7 +12,7 @@ from inspector.store.readers.jsons import read_json
 CONFIG = "adapter_config.json"
 MAX_NBYTES = 1_000_000
 MOST, LONGEST = 100_000, 500  # of a number, of entries; characters of a name
-HUB_ID = re.compile(r"[\w.-]{1,96}/[\w.-]{1,96}")
+MODEL = re.compile(r"[\w.-]{1,96}(?:/[\w.-]{1,96})?")  # a hub id, or the one name of an old one or of a demo
 FILE = re.compile(r"(?:pytorch_)?adapter(?:_model)?[.-].*")
 ACTIVATED = "alora_invocation_tokens"  # setting of a LoRA that acts only after them
 WRAPPED = "base_model.model."  # how PEFT's names begin
@@ -40,7 +40,10 @@ NAMED = MERGED | INPUTS | {"PEFT": "a PEFT"}
 BY_PART = {"lora": "LORA", "hada": "LOHA", "lokr": "LOKR", "vera": "VERA", "ia3": "IA3"}
 ALONE = "This is {kind} ({signs}), not a whole model: {step}."
 TOGETHER = "This is a model with {kind} ({signs}) that was not merged into it: merge it, and open the result."
-MERGE = "merge it into its base model, or open the base model itself"
+MERGE = (
+    "put it on its base model, on the command line with --adapter and in the app on Overview, or open the base model "
+    "itself"
+)
 OPEN_BASE = "open its base model"
 
 
@@ -78,13 +81,13 @@ def _are_ids(value: Any) -> bool:
     return isinstance(value, list) and all(type(each) is int for each in value)
 
 
-def _is_hub_id(value: Any) -> bool:
-    return isinstance(value, str) and HUB_ID.fullmatch(value) is not None
+def _is_model(value: Any) -> bool:
+    return isinstance(value, str) and MODEL.fullmatch(value) is not None
 
 
 # What of the settings decides how the adapter is merged -> whether a value of it is kept.
 KEPT: dict[str, Callable[[Any], bool]] = {
-    "base_model_name_or_path": _is_hub_id,  # a path says where somebody keeps things
+    "base_model_name_or_path": _is_model,  # a path says where somebody keeps things
     **dict.fromkeys(("r", "lora_alpha", "alpha"), _is_number),
     **dict.fromkeys(("rank_pattern", "alpha_pattern"), _is_pattern),
     **dict.fromkeys(("use_dora", "use_rslora", "fan_in_fan_out", "lora_bias"), _is_switch),

@@ -83,7 +83,8 @@ def test_an_adapter_is_told_by_its_settings_or_its_names(open_path, tmp_path, ki
     checkpoint = open_path(save_adapter(tmp_path / "a", whole, config if told else None, pickled=pickled))
     assert f"This is {said} (" in checkpoint.manifest.adapter
     assert checkpoint.manifest.adapter.endswith(
-        "), not a whole model: merge it into its base model, or open the base model itself."
+        "), not a whole model: put it on its base model, on the command line with --adapter and in the app on "
+        "Overview, or open the base model itself."
     )
     assert ("adapter_config.json" in checkpoint.manifest.adapter) == told
     assert "somebody" not in (checkpoint.manifest.folder.parent / "manifest.json").read_text()

@@ -16,6 +16,7 @@ from safetensors.torch import load_file, save_file
 from inspector.analyses.adapter.figures import norm_map
 from inspector.analyses.adapter.result import Adapter
 from inspector.catalog import answer
+from inspector.demo import ADAPTERS, DEMOS
 from inspector.errors import InspectorError, NotInCheckpointError
 from inspector.models.adapters import sizes
 from inspector.report.making import make_report
@@ -292,3 +293,8 @@ def test_a_report_of_an_adapter_says_what_it_changes(open_path, tmp_path):
     assert [each.verb for each in part.requests] == ["overview", "adapter"]
     assert "norms" in [figure.name for figure in part.figures]
     assert any("changes 6 weights" in each.text for each in part.elements if isinstance(each, Headline))
+
+
+def test_the_demo_names_its_base(ask):
+    (name,) = ADAPTERS
+    assert ask(ADAPTERS[name].folder).base in DEMOS
