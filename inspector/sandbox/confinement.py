@@ -41,7 +41,8 @@ MACHINE = ("cpuinfo", "filesystems", "loadavg", "meminfo", "stat", "sys", "uptim
 ETC = Path("/etc")  # where root's secrets lie as well, which a worker of root's may still read
 THREADS = PROC / "self" / "task"
 RESOLVER = "/run/systemd/resolve"  # /etc/resolv.conf is a link to it
-DEVICES = ("full", "null", "random", "urandom", "zero")
+DEVICES = ("full", "null", "random", "urandom")
+ZERO = Path("/dev/zero")  # gives memory that no process owns
 GPUS = ("dri", "dxg", "kfd", "nvidia*")
 CERTIFICATES = ("REQUESTS_CA_BUNDLE", "SSL_CERT_DIR", "SSL_CERT_FILE")  # only the worker that downloads has them
 PLACES_IN_ENVIRONMENT = ("CUDA_HOME", "LD_LIBRARY_PATH", "VIRTUAL_ENV", *CERTIFICATES)
@@ -161,7 +162,7 @@ def keep_to_files(access: Access) -> None:
         raise OSError
     changed = [access.settings.home, *_devices()]
     if any(_gpus()):
-        changed.append(THREADS)  # whose names a GPU's driver writes; it gives up if it may not
+        changed += [THREADS, ZERO]  # of threads, a GPU's driver writes the names; it gives up if it may not
     with ExitStack() as opened:
         landlock.restrict(
             read=_readable(access),

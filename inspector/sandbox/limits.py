@@ -206,13 +206,14 @@ def cpu_seconds_of(pid: int) -> float:
 def own_memory(process: psutil.Process) -> int:
     """Bytes of a process that are in memory and in no file: those it shares with others too.
 
-    Pages of mapped files are left out where the system tells them apart: it drops them as needed.
+    Pages of mapped files are left out where the system tells them apart: it drops them as needed. The tables by which
+    a process finds its pages count.
     """
     try:
         lines = Path(f"/proc/{process.pid}/status").read_text(encoding="ascii", errors="replace").splitlines()
     except OSError:  # not Linux, or gone
         return process.memory_info().rss
-    counted = [line.split()[1] for line in lines if line.startswith(("RssAnon:", "RssShmem:"))]
+    counted = [line.split()[1] for line in lines if line.startswith(("RssAnon:", "RssShmem:", "VmPTE:"))]
     return 1024 * sum(map(int, counted)) if counted else process.memory_info().rss
 
 

@@ -23,6 +23,7 @@ REFUSE = 0x00050000  # with an errno below
 CLONE_THREAD = 0x00010000
 NOT_EQUAL, MASKED_EQUAL = 1, 7  # enum scmp_compare
 SAME_FILTER_FOR_THREADS, NO_SLOW_MITIGATION, BINARY_TREE = (4, 1), (7, 1), (8, 2)  # attributes
+LOW = 0xFFFF_FFFF  # of a number that the kernel takes with 32 bits, whatever the others are
 TYPE_MASK = 0xF  # of socket()'s second argument, which holds flags as well
 
 
@@ -62,6 +63,8 @@ NETWORK = (
         for sends_by_name in (socket.SOCK_DGRAM, socket.SOCK_RAW)  # of this family, the kernel takes one for the other
     ),
     Rule("connect", errno.EACCES),
+    # What was sent and not received, no limit counts: the system's usual bound stays.
+    Rule("setsockopt", errno.EACCES, Compare(2, MASKED_EQUAL, socket.SO_SNDBUF, mask=LOW)),
     *(Rule(call) for call in ("io_uring_setup", "io_uring_enter", "io_uring_register")),
 )
 # What reaches into other processes or deep into the kernel, and has no place in an analysis.
@@ -92,12 +95,12 @@ NUMBERS = {"fchmodat2": 452, "setxattrat": 463, "removexattrat": 466, "open_tree
 # Memory that no process has mapped: the limit on a worker's memory does not see it, and some of it
 # stays when the worker has ended; and a place where two of them would find each other.
 MEMORY_FILES = ("memfd_create", "memfd_secret")
+SHARED_OF_NO_FILE = 0x21  # of mmap()'s flags: MAP_SHARED with MAP_ANONYMOUS
 UNSEEN = (
     *("msgctl", "msgget", "msgrcv", "msgsnd", "semctl", "semget", "semop", "semtimedop"),
     *("shmat", "shmctl", "shmdt", "shmget"),
     *("mq_getsetattr", "mq_notify", "mq_open", "mq_timedreceive", "mq_timedsend", "mq_unlink"),
 )
-LOW = 0xFFFF_FFFF  # of a number that the kernel takes with 32 bits, whatever the others are
 # A file can send a signal to a process of the same user when something happens to it; a terminal
 # takes what is put into it as if somebody had typed it. Attributes, watches and leases have commands, too.
 COMMANDS = (
@@ -124,7 +127,8 @@ def refuse_processes(*, memory_files: bool = False) -> None:
     """Start no process, reach no other one, change no file's attributes and keep no unseen memory, from now on.
 
     Args:
-        memory_files: True: files in memory stay possible, which a GPU's driver may need.
+        memory_files: True: files in memory, and memory that no process owns, stay possible, which a GPU's driver may
+            need.
 
     Raises:
         OSError: If the system has no libseccomp, or the kernel takes no filter.
@@ -132,11 +136,13 @@ def refuse_processes(*, memory_files: bool = False) -> None:
     signals = (Rule(call, when=Compare(0, NOT_EQUAL, os.getpid())) for call in ("kill", "tgkill"))
     others = Rule("prlimit64", when=Compare(0, NOT_EQUAL, 0))
     unseen = (*REACH, *ATTRIBUTES, *WATCHING, *UNSEEN, *(() if memory_files else MEMORY_FILES))
+    shared = Rule("mmap", when=Compare(3, MASKED_EQUAL, SHARED_OF_NO_FILE, mask=SHARED_OF_NO_FILE))
+    owned = () if memory_files else (shared,)
     # A thread pool that binds its threads to processors gives up if it may not: it is told that it could.
     bound = Rule("sched_setaffinity", 0, Compare(0, NOT_EQUAL, 0))
     attributes = (Rule(call, errno.ENOTSUP) for call in NO_ATTRIBUTES)
     commands = (Rule(call, when=Compare(1, MASKED_EQUAL, command, mask=LOW)) for call, command in COMMANDS)
-    load([*PROCESSES, *signals, others, bound, *attributes, *commands, *(Rule(call) for call in unseen)])
+    load([*PROCESSES, *signals, others, bound, *owned, *attributes, *commands, *(Rule(call) for call in unseen)])
 
 
 def refuse_network() -> None:

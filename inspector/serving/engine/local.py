@@ -63,7 +63,7 @@ from inspector.store.origins.hub import versions_folder
 from inspector.store.reference import CheckpointRef
 
 WATCH_SECONDS = 0.1  # between two looks at the memory of busy workers
-FOLDER_SECONDS = 1.0  # between two looks at the folders of all workers
+ALL_SECONDS = 1.0  # between two looks at all workers and their folders
 SPARE_SECONDS = 1.0  # of calm before a spare is started
 CLOSE_SECONDS = 5.0
 ENDINGS = 20  # of workers, that are remembered
@@ -109,7 +109,7 @@ class LocalEngine:
         if spare:
             with self._lock:
                 self._pool.start_spare()
-        for task in (self._watch, self._watch_folders, _keep_compiled):
+        for task in (self._watch, self._watch_all, _keep_compiled):
             threading.Thread(target=task, name=f"engine {task.__name__}", daemon=True).start()
         atexit.register(self.close)
 
@@ -389,18 +389,21 @@ class LocalEngine:
 
     def _watch_limits(self) -> None:
         for worker in self._pool.busy:
-            if error := limits.exceeded(worker.usage(), self._settings, opening=worker.opening, device=worker.device):
+            if error := worker.exceeded():
                 self._end(worker, error)
 
-    def _watch_folders(self) -> None:
-        """End workers that fill the disk, busy or not."""
-        while not self._ended.wait(FOLDER_SECONDS):
+    def _watch_all(self) -> None:
+        """End workers that fill the disk or exceed another limit, busy or not."""
+        while not self._ended.wait(ALL_SECONDS):
             with self._lock:
                 workers = self._pool.all
             for worker in workers:
-                if worker.keeps_too_much():
-                    with self._lock:
-                        self._end(worker, limits.limit_error(limits.KEPT, self._settings))
+                full = worker.keeps_too_much()  # takes a moment
+                with self._lock:
+                    error = limits.limit_error(limits.KEPT, self._settings) if full else worker.exceeded()
+                    if error:
+                        self._end(worker, error)
+                if error:
                     self._dispatch()
 
     def _watch_spare(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import fcntl
+import mmap
 import os
 import signal
 import socket
@@ -16,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 DONE = "done"
+TAKEN = 400_000_000  # bytes
+HELD: list[bytes] = []
 
 
 def attempt(checkpoint, *, progress, what: str, target: str = "", other: str = "") -> Any:
@@ -254,6 +257,38 @@ def memory_that_stays(_: str) -> None:
     _call(control, found, 0, 0)  # IPC_RMID
 
 
+def memory_that_is_shared(_: str) -> None:
+    """Of no file: what a process takes back of its own, the memory keeps, and no limit counts."""
+    mmap.mmap(-1, 4096, flags=mmap.MAP_SHARED | mmap.MAP_ANONYMOUS).close()
+
+
+def memory_by_device(_: str) -> None:
+    """The same, by the name of a device."""
+    with Path("/dev/zero").open("r+b") as zero:
+        mmap.mmap(zero.fileno(), 4096, flags=mmap.MAP_SHARED).close()
+
+
+def memory_of_sockets(_: str) -> None:
+    """What was sent and not received is the kernel's."""
+    sender, receiver = socket.socketpair()
+    with sender, receiver:
+        sender.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 30)
+
+
+def memory_afterwards(_: str) -> None:
+    """Take memory when the question has been answered."""
+    _later(lambda: HELD.append(b"x" * TAKEN))
+
+
+def work_afterwards(_: str) -> None:
+    """Go on when the question has been answered."""
+    _later(lambda: spin(""))
+
+
+def _later(do: Callable[[], Any]) -> None:
+    threading.Timer(0.5, do).start()
+
+
 def message_queue(_: str) -> None:
     get, control = {"x86_64": (68, 71), "aarch64": (186, 187)}[os.uname().machine]
     _call(control, _call(get, 0, 0o600), 0, 0)
@@ -275,7 +310,8 @@ ATTEMPTS: dict[str, Callable[[str], None]] = {
         spawn, replace, signal_other, limit_other, environment_of, command_line_of,
         list_processes, memory_of, trace, read, write,
         link, second_name, thread, handle_own_signal, signal_by_file, signal_by_native_file, slow_down_other,
-        idle_other, memory_without_file, memory_that_stays, message_queue,
+        idle_other, memory_without_file, memory_that_stays, message_queue, memory_that_is_shared, memory_by_device,
+        memory_of_sockets, memory_afterwards, work_afterwards,
     )
 }  # fmt: skip
 UNCAUGHT = {

@@ -87,6 +87,7 @@ def targets(tmp_path_factory, home) -> Iterator[dict[str, str]]:
         *("memory_of", "trace", "read", "write", "link"),
         *("signal_by_native_file", "slow_down_other", "idle_other"),
         *("memory_without_file", "memory_that_stays", "message_queue"),
+        *("memory_that_is_shared", "memory_by_device", "memory_of_sockets"),
     ],
 )
 def test_a_worker_cannot(confined, free, targets, what):
@@ -407,6 +408,21 @@ def test_a_limit_that_is_passed_is_named_with_its_setting(tmp_path, what, settin
         eventually(lambda: not [*(tmp_path / "home" / "workers").iterdir()])
         assert answer(engine, A, "echo", value="after")["value"] == "after"
     assert setting.upper() in ended.reason
+
+
+@pytest.mark.parametrize(
+    ("what", "limits_of_it", "words"),
+    [
+        ("memory_afterwards", {"worker_mb": 300}, "more memory than the 300 MB"),
+        ("work_afterwards", {"cpu_seconds": 2}, "more processor time than the limit of 2 seconds"),
+    ],
+)
+def test_a_worker_has_its_limits_after_the_answer_as_well(tmp_path, what, limits_of_it, words):
+    with running(home=tmp_path / "home", **limits_of_it) as engine:
+        assert answer(engine, A, "attempt", what=what) == DONE
+        eventually(engine.endings)
+        assert words in engine.endings()[0].reason
+        assert answer(engine, A, "echo", value="after")["value"] == "after"
 
 
 def test_opening_has_a_limit_of_its_own(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import io
+import mmap
 import os
 import signal
 import subprocess
@@ -102,6 +103,15 @@ def test_a_model_that_was_put_into_memory_by_hand_is_told_of_the_way_that_fits(d
     with running(worker_mb=300) as engine, pytest.raises(WorkerError, match=r"more memory than the 300 MB") as caught:
         answer(engine, A, "grow", nbytes=4_000_000_000, device=device)
     assert ("choose the device auto or stream, which reads a model" in str(caught.value)) is named
+
+
+def test_the_tables_of_a_processs_pages_are_its_own_memory():
+    """A process reads a little of very much that it maps: the kernel then holds no page of it, but all the tables."""
+    nbytes, step = 8 << 30, 2 << 20  # a table has 4,096 bytes for each step
+    before = limits.own_memory(psutil.Process())
+    with mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=mmap.PROT_READ) as mapped:
+        assert not any(mapped[place] for place in range(0, nbytes, step))
+        assert limits.own_memory(psutil.Process()) - before > nbytes // step * 4_000
 
 
 def test_pages_of_mapped_files_are_not_a_workers_own_memory(tmp_path, monkeypatch):

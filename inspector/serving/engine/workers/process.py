@@ -13,10 +13,10 @@ from typing import Any
 from inspector.catalog import Needs, find
 from inspector.errors import InspectorError, WorkerError
 from inspector.results.checkpoint import Opened
+from inspector.sandbox import limits
 from inspector.sandbox.confinement import Confinement
 from inspector.sandbox.disk_usage import kept_nbytes
 from inspector.sandbox.environment import worker_environment
-from inspector.sandbox.limits import Usage, cpu_seconds_of, start_error, usage_of
 from inspector.serving.encoding import DecodeError, decode, encode
 from inspector.serving.engine.jobs import LocalJob
 from inspector.serving.engine.protocol import Progress
@@ -171,22 +171,28 @@ class WorkerProcess:
 
     def cpu_seconds(self) -> float:
         """Processor time since the process was started; 0 when it is gone."""
-        return cpu_seconds_of(self.pid)
+        return limits.cpu_seconds_of(self.pid)
 
     def keeps_too_much(self) -> bool:
         """Whether its folder holds more than it may; takes a moment where there are many files."""
         return kept_nbytes(self._folder.own, self.pid) > self._settings.worker_disk_nbytes
 
-    def usage(self) -> Usage:
-        """What the process uses now; nothing once it is gone."""
-        return usage_of(self.pid, since=self.started, cpu_before=self._cpu_before)
+    def usage(self) -> limits.Usage:
+        """What the process uses now; nothing once it is gone. A request that has its answer takes no more time."""
+        since = self.started if self.jobs else time.monotonic()
+        return limits.usage_of(self.pid, since=since, cpu_before=self._cpu_before)
+
+    def exceeded(self) -> WorkerError | None:
+        """The sentence for a limit that it exceeds now, at work or after its answer; None: it does not."""
+        opening = self.opening if self.jobs else None
+        return limits.exceeded(self.usage(), self._settings, opening=opening, device=self.device)
 
     def _follow(self) -> None:
         try:
             self._process.begin()
         except OSError as error:
             self._folder.close()
-            self._on_end(self, start_error(error), None)
+            self._on_end(self, limits.start_error(error), None)
         else:
             log = follow_log(self._process.log, "worker", self.pid)
             fault, exit_code = self._read(), self._wait()
