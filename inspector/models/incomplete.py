@@ -123,7 +123,7 @@ def _miscounted(name: str, recipes: Sequence[Recipe], wanted: Shapes, *, others:
     which = f"{some(experts, NAMED)} ({_such_as(lost or more)})"
     details = {each: f"Part of {_expert(each)}." for each in lost or more}
     if lost:
-        return Fault("missing", f"{name} lacks {plural(len(lost), 'tensor')} of {which}", FIND_THEM, details)
+        return Fault("not in the file", f"{name} lacks {plural(len(lost), 'tensor')} of {which}", FIND_THEM, details)
     said = f"{name} has {which}, but config.json asks for {max(counts):,} experts in each layer"
     return Fault("more experts than config.json asks for", said, COMPARE_CONFIG, details)
 

@@ -153,7 +153,7 @@ def test_without_torch_what_headers_tell_is_answered_and_the_rest_says_what_it_l
     if verb not in LIGHT:
         assert (done.returncode, done.stdout, done.stderr) == (2, "", f"{LACKS}\n")
         return
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == (3 if verb == "check" else 0), done.stderr  # which needs the class for some
     here, there = json.loads(done.stdout), json.loads(run(line, commands, tmp_path).stdout)
     if verb == "check":
         checks = [{each["name"]: each for each in answer["checks"]} for answer in (here, there)]
@@ -189,7 +189,7 @@ def test_without_torch_a_family_that_names_do_not_tell_is_described_and_says_so(
         done = run(
             shlex.join(["checkpoint-inspector", verb, str(folder), *options, "--json"]), light_commands, tmp_path
         )
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == (3 if verb == "check" else 0), done.stderr
         assert json.loads(done.stdout)
 
 

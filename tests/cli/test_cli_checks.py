@@ -76,3 +76,38 @@ def test_warnings_fail_only_when_they_should(call, damaged):
 )  # fmt: skip
 def test_what_check_cannot_do_is_one_sentence_and_status_2(call, options, sentence):
     assert call("check", "demo-bert", *options) == (2, "", f"{sentence}\n")
+
+
+def test_what_is_accepted_is_no_failure_and_stays_accepted_in_the_baseline(call, damaged, tmp_path):
+    folder, _ = damaged
+    status, stdout, _ = call("check", str(folder), "--accept", "values.nan")
+    assert status == 0
+    assert "Accepted, so not counted: values.nan (1 finding)." in stdout
+    assert "holds NaN [values.nan]" in stdout
+    status, stdout, _ = call("check", str(folder), "--accept", "values.nan", "--json")
+    assert (status, json.loads(stdout)["accepted"]) == (0, ["values.nan"])
+    file = tmp_path / "baseline.json"
+    clean = json.loads(call("check", "demo-gpt2", "--json")[1])
+    file.write_text(json.dumps(clean | {"accepted": ["values.nan"]}))
+    assert call("check", str(folder), "--baseline", str(file), "--json")[0] == 0
+    assert call("check", str(folder), str(folder), "--accept", "values.nan", "--json")[0] == 0
+    assert call("check", str(folder), str(folder), "--json")[0] == 1
+
+
+def test_a_check_that_cannot_be_made_is_status_3(call, tmp_path):
+    folder = tmp_path / "unknown"
+    shutil.copytree(DEMOS["demo-gpt2"].folder, folder)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"model_type": "no-such-kind"}))
+    status, stdout, _ = call("check", str(folder), "--json")
+    unmade = {each["id"] for each in json.loads(stdout)["checks"] if not each["checked"] and each["status"] == "warn"}
+    assert (status, unmade) == (3, {"weights", "leftover", "ties"})
+    options = [part for each in unmade for part in ("--accept", f"{each}.unchecked")]
+    assert call("check", str(folder), *options, "--json")[0] == 0
+    assert call("check", str(folder), "demo-gpt2", "--json")[0] == 3
+
+
+def test_an_unknown_finding_is_refused(call):
+    assert call("check", "demo-bert", "--accept", "values.nann") == (
+        2, "", "No check has a finding 'values.nann': docs/findings.md lists them, such as values.nan.\n",
+    )  # fmt: skip

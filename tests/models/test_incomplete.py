@@ -78,7 +78,7 @@ def test_lost_experts_are_named(tmp_path, open_path, architecture, what):
     found = shapes(opened)
     assert found.detail.startswith(said)
     assert {each.subject for each in found.evidence} == set(lost)
-    assert {each.problem for each in found.evidence} == {"missing"}
+    assert {each.problem for each in found.evidence} == {"not in the file"}
 
 
 @pytest.mark.parametrize("architecture", EXPERTS)

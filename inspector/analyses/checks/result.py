@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from inspector.results.findings import UNCHECKED
 from inspector.results.plain import local
 
 Status = Literal["ok", "warn", "fail"]
@@ -28,6 +30,7 @@ class Evidence:
     severity: Severity
     count: int | None  # how many items are wrong; None where nothing is counted
     detail: str  # one sentence with the numbers
+    id: str = ""  # of `results.findings.TABLE`; "" in results that are kept from before there were ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,12 @@ class Check:
     checked: bool  # False: it could not run, and the detail explains why
     found: int  # pieces of evidence in total; the first ones are listed
     evidence: tuple[Evidence, ...]  # worst first
+    id: str = ""  # stays when the name is worded anew
+
+    @property
+    def unchecked(self) -> str:
+        """The id of the finding that this check could not be made."""
+        return f"{self.id}.{UNCHECKED}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +76,7 @@ class Change:
     problem: str
     change: str  # "new", "worse", "better" or "gone"
     severity: Severity  # the current one; if the evidence is gone, the former one
+    id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +99,7 @@ class Checks:
     checks: tuple[Check, ...]  # in a fixed order
     baseline: Baseline | None = None  # None: no baseline was given
     values: str = "all"  # stored numbers that were read: "all", "sample" or "none"
+    accepted: tuple[str, ...] = ()  # ids of findings that do not count in the exit status
     norms: tuple[Norms, ...] = ()  # of float matrices, by name pattern and shape, in the files' order; at most 300
     # Of each stored tensor in the files' order, as eight bytes: the RMS of a float matrix; infinity where numbers are
     # NaN or infinite; NaN: not measured. Empty: no numbers were read.
@@ -112,20 +123,39 @@ class Checks:
         Returns:
             Those that failed; with a baseline, only those with new or worse evidence.
         """
-        enough = ("minor", "major", "critical") if strict else ("major", "critical")
-        failed = [check for check in self.checks if check.severity in enough]
-        if self.baseline is None:
-            return tuple(failed)
+        enough = REPORTED if strict else REPORTED[1:]
+        return tuple(check for check in self._since(enough) if self.counted(check) in enough)
+
+    def unjudged(self) -> tuple[Check, ...]:
+        """The checks that something kept from being made; with a baseline, only those that it has as made."""
+        return tuple(check for check in self._since(REPORTED) if not check.checked and self.counted(check) in REPORTED)
+
+    def counted(self, check: Check) -> Severity:
+        """The worst of what a check found and nobody accepted."""
+        if not self.accepted or check.severity not in REPORTED:
+            return check.severity
+        if not check.evidence:
+            return "none" if check.unchecked in self.accepted else check.severity
+        left: list[Severity] = [each.severity for each in check.evidence if each.id not in self.accepted]
+        if check.found > len(check.evidence):  # what is not listed may be anything, and is no worse than the last one
+            left.append(check.evidence[-1].severity)
+        return max(left, key=SEVERITIES.index) if left else "none"
+
+    def _since(self, enough: Collection[Severity]) -> Iterator[Check]:
+        """The checks with evidence that bad; with a baseline, only those with new or worse one that nobody accepted."""
         worse = {
-            each.check for each in self.baseline.changes if each.change in ("new", "worse") and each.severity in enough
+            each.check
+            for each in (self.baseline.changes if self.baseline else ())
+            if each.change in ("new", "worse") and each.severity in enough and each.id not in self.accepted
         }
-        return tuple(check for check in failed if check.name in worse)
+        return (check for check in self.checks if self.baseline is None or check.name in worse)
 
 
 def read_checks(plain: dict[str, Any]) -> Checks:
     """Checks out of what `to_json` made of them."""
     checks = (check | {"evidence": tuple(Evidence(**each) for each in check["evidence"])} for check in plain["checks"])
     named = {name: plain[name] for name in ("name", "fingerprint", "counts")}
+    named["accepted"] = tuple(plain.get("accepted", ()))
     named["values"] = plain.get("values", "all")  # results that are kept from before had no choice
     norms = (Norms(**(row | {"shape": tuple(row["shape"])})) for row in plain.get("norms", ()))
     return Checks(**named, checks=tuple(Check(**check) for check in checks), norms=tuple(norms))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from inspector.analyses.checks.result import Baseline, Checks
@@ -22,9 +23,10 @@ CHECK_THE_ORIGINAL = "Check the checkpoint that it was made from."
 INSTALL_IT = "Install it, then check again."
 CHECK_AGAIN = "Fix the problem above, then check again."
 PIPELINE = (
-    "If a check fails, the command exits with status 1, which stops a pipeline. With --baseline, only problems that "
-    "are new or worse than in an earlier run count as failures. With --strict, warnings count as failures, too. "
-    "--format writes GitHub annotations, or JUnit XML for other pipelines."
+    "If a check fails, the command exits with status 1, which stops a pipeline; if none fails but one could not be "
+    "made, with status 3. With --baseline, only problems that are new or worse than in an earlier run count. With "
+    "--accept and a finding's id, such as values.nan, findings of this kind do not count. With --strict, warnings "
+    "count as failures, too. --format writes GitHub annotations, or JUnit XML for other pipelines."
 )
 
 
@@ -55,11 +57,24 @@ def summary(checks: Checks, *, strict: bool) -> Iterator[str]:
     """The result in one line for a pipeline, and what changed since the baseline."""
     counts = ", ".join(f"{count} {status}" for status, count in checks.counts.items())
     failing = checks.failing(strict=strict)
-    yield f"{len(checks.checks)} checks: {counts}; {'failed' if failing else 'passed'}."
+    unjudged = checks.unjudged()
+    result = "failed" if failing else "could not be judged" if unjudged else "passed"
+    yield f"{len(checks.checks)} checks: {counts}; {result}."
+    if unjudged:
+        yield f"Not judged: {', '.join(check.name for check in unjudged)}."
+    if checks.accepted:
+        yield f"Accepted, so not counted: {', '.join(_accepted(checks))}."
     if reading(checks):
         yield reading(checks)
     if checks.baseline:
         yield from _changes(checks.baseline)
+
+
+def _accepted(checks: Checks) -> Iterator[str]:
+    """The ids that are accepted, and how often each was found."""
+    found = Counter(each.id for check in checks.checks for each in check.evidence)
+    found.update(check.unchecked for check in checks.checks if not (check.checked or check.status == "ok"))
+    return (f"{each} ({plural(found[each], 'finding')})" for each in checks.accepted)
 
 
 def _changes(baseline: Baseline) -> Iterator[str]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from inspector.analyses.checks.result import REPORTED, SEVERITIES, STATUSES, Baseline, Change, Check, Checks
 from inspector.errors import InspectorError, RequestError
 from inspector.program import command_line
+from inspector.results.findings import UNCHECKED
 from inspector.results.plain import to_json
 from inspector.store.readers.jsons import read_json
 
@@ -28,6 +29,7 @@ class Earlier:
     fingerprint: str
     values: str  # that were read
     checks: Mapping[str, Mapping[str, Any]]  # by name
+    accepted: tuple[str, ...] = ()  # ids of findings
 
 
 def read_baseline(path: Path) -> Earlier:
@@ -46,7 +48,8 @@ def read_baseline(path: Path) -> Earlier:
     except InspectorError as error:
         raise RequestError(f"The baseline cannot be read: {error}") from error
     checks = found.get("checks") if isinstance(found, dict) else None
-    if not isinstance(checks, list) or not all(map(_is_check, checks)):
+    accepted = found.get("accepted", []) if isinstance(found, dict) else None
+    if not (isinstance(checks, list) and all(map(_is_check, checks)) and _is_accepted(accepted)):
         raise RequestError(
             f"{path.name} is not the output of `check --json`: write a baseline with "
             f"`{command_line(['check', 'CHECKPOINT', '--json'])} > FILE`."
@@ -56,6 +59,7 @@ def read_baseline(path: Path) -> Earlier:
         fingerprint=str(found.get("fingerprint", "")),
         values=str(found.get("values", "all")),
         checks={check["name"]: check for check in checks},
+        accepted=tuple(accepted),
     )
 
 
@@ -126,7 +130,8 @@ def _items(check: Mapping[str, Any]) -> list[tuple[Key, Mapping[str, Any]]]:
     """The evidence that counts; a check that was not made counts as one piece."""
     evidence = [each for each in check.get("evidence", ()) if each["severity"] in REPORTED]
     if not evidence and check.get("severity") in REPORTED:
-        return [(("", "not checked"), {"severity": check["severity"], "count": None})]
+        unchecked = f"{check.get('id', '')}.{UNCHECKED}"
+        return [(("", "not checked"), {"severity": check["severity"], "count": None, "id": unchecked})]
     return [((each["subject"], each["problem"]), each) for each in evidence]
 
 
@@ -135,7 +140,11 @@ def _is_cut(check: Mapping[str, Any] | None) -> bool:
 
 
 def _change(check: str, key: Key, change: str, item: Mapping[str, Any]) -> Change:
-    return Change(check, *key, change, item["severity"])
+    return Change(check, *key, change, item["severity"], item.get("id", ""))
+
+
+def _is_accepted(accepted: Any) -> TypeGuard[list[str]]:
+    return isinstance(accepted, list) and all(isinstance(each, str) for each in accepted)
 
 
 def _is_check(check: Any) -> bool:

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 from inspector.analyses.checks.request import CheckRequest
 from inspector.analyses.checks.result import REPORTED, Check, Checks, Evidence
 from inspector.analyses.checks.view import view
-from inspector.analyses.checks.words import summary
+from inspector.analyses.checks.words import reading, summary
 from inspector.cli.answering import write
 from inspector.names import group_names
 from inspector.text import escaped
@@ -27,7 +27,7 @@ def write_checks(checks: Checks, request: CheckRequest, *, strict: bool) -> None
         if check.status != "ok" and check.evidence:
             blocks += [Sentence(f"{check.name}: evidence"), Bullets(tuple(_lines(check)))]
     counts, *changes = summary(checks, strict=strict)
-    if checks.baseline:
+    if changes := [each for each in changes if each != reading(checks)]:
         blocks += [Bullets(tuple(changes))]
     write(replace(screen, blocks=tuple(blocks), more=counts))
 
@@ -43,10 +43,10 @@ def as_github(checks: Checks, *, strict: bool) -> str:
         if check.status == "ok":
             continue
         level = "error" if check in failing else "warning"
-        if checks.baseline and check not in failing:
+        if check not in failing and (checks.baseline or checks.counted(check) not in REPORTED):
             level = "notice"
         said = "\n".join([f"{check.detail} {check.next_step}".strip(), *_lines(check)])
-        title = _property(f"{check.name} ({checks.name})")
+        title = _property(" ".join(part for part in (check.name, f"({checks.name})", *_unmade(check)) if part))
         lines.append(f"::{level} title={title}::{_data(said)}")
     # "##[" anywhere in a line is a command of GitHub's older kind.
     first, *others = summary(checks, strict=strict)
@@ -82,7 +82,7 @@ def as_junit(checks: Checks, *, strict: bool) -> str:
 
 def _fill(case: ElementTree.Element, check: Check, *, failed: bool, skipped: bool) -> None:
     detail = escaped(check.detail)
-    lines = [line for line in (detail, escaped(check.next_step), *_lines(check)) if line]
+    lines = [line for line in (detail, escaped(check.next_step), *_unmade(check), *_lines(check)) if line]
     if failed:
         problem = ElementTree.SubElement(case, "failure", {"message": detail, "type": check.severity})
         problem.text = "\n".join(lines)
@@ -111,7 +111,13 @@ def _line(label: str, pieces: Sequence[Evidence]) -> str:
     first, several = pieces[0], len(pieces) > 1
     names = f" ({len(pieces):,} names)" if several else ""
     such = "Such as: " if several and any(each.detail != first.detail for each in pieces) else ""
-    return escaped(f"{label}{names}: {first.problem}. {such}{first.detail}")
+    named = f" [{first.id}]" if first.id else ""
+    return escaped(f"{label}{names}: {first.problem}{named}. {such}{first.detail}")
+
+
+def _unmade(check: Check) -> list[str]:
+    """The id of the finding that a check could not be made, if it could not."""
+    return [f"[{check.unchecked}]"] if check.id and not (check.checked or check.status == "ok") else []
 
 
 def _data(text: str) -> str:

@@ -22,22 +22,37 @@ COUNTED = ("tests", "failures", "errors", "skipped")
 
 
 def check_many(
-    sought: Sequence[Snapshot | Entry], request: CheckRequest, *, results: Path | None, strict: bool
+    sought: Sequence[Snapshot | Entry],
+    request: CheckRequest,
+    *,
+    results: Path | None,
+    strict: bool,
+    accepted: tuple[str, ...] = (),
 ) -> list[Line]:
     """Check many checkpoints; gives what came of each, in their order."""
 
     def tell(result: Line) -> str:
-        failing = [check.name for check in read_checks(result).failing(strict=strict)]
+        checks = replace(read_checks(result), accepted=accepted)
+        failing = [check.name for check in checks.failing(strict=strict)]
         return f"failed: {', '.join(failing)}" if failing else "passed"
 
     question = {"verb": request.verb, **request.parameters()}
     ask = asking(request.verb, request.parameters())
-    return ask_many(sought, ask, question=question, results=results, tell=tell)
+    lines = ask_many(sought, ask, question=question, results=results, tell=tell)
+    for line in lines:
+        if line["status"] == "done":
+            line["result"] = line["result"] | {"accepted": accepted}
+    return lines
 
 
 def is_failing(lines: Sequence[Line], *, strict: bool) -> bool:
     """Whether a check of any of them failed."""
     return any(checks.failing(strict=strict) for checks in _checked(lines))
+
+
+def is_unjudged(lines: Sequence[Line]) -> bool:
+    """Whether a check of any of them could not be made."""
+    return any(checks.unjudged() for checks in _checked(lines))
 
 
 def _write_table(lines: Sequence[Line], *, strict: bool) -> None:
