@@ -144,7 +144,7 @@ class Answer:
             if isinstance(value, pd.DataFrame) and not each.metadata.get("local"):
                 return value
         plain = self.to_json()
-        if rows := next((v for v in plain.values() if isinstance(v, list) and _is_table(v)), None):
+        if rows := next((v for v in plain.values() if isinstance(v, list) and v and isinstance(v[0], dict)), None):
             return pd.DataFrame(rows)
         return next(iter(self._shown_tables().values()), pd.DataFrame([plain]))
 
@@ -472,7 +472,3 @@ def _holds_rows(value: Any) -> bool:
 def _rows(value: Any) -> list[dict[str, Any]]:
     rows = value if isinstance(value, list | tuple) else [value]
     return [to_json(row) if dataclasses.is_dataclass(row) else {"value": row} for row in rows]
-
-
-def _is_table(rows: list[Any]) -> bool:
-    return bool(rows) and isinstance(rows[0], dict)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -228,9 +228,5 @@ def refusals(request: type[Request] | None = None) -> Iterator[None]:
     try:
         yield
     except InspectorError as error:
-        _refuse(named_flag(error, request))
-
-
-def _refuse(sentence: str) -> NoReturn:
-    sys.stderr.write(f"{sentence}\n")
-    raise typer.Exit(REFUSED)
+        sys.stderr.write(f"{named_flag(error, request)}\n")
+        raise typer.Exit(REFUSED) from error

@@ -309,7 +309,8 @@ def _expand(text: str) -> Iterator[Snapshot | Entry]:
         else:
             yield _one(text)
     except (CheckpointError, OSError) as error:
-        said = str(error) if isinstance(error, CheckpointError) else _unreadable(text)
+        unreadable = f"{text[:80]!r} cannot be read: check its permissions."
+        said = str(error) if isinstance(error, CheckpointError) else unreadable
         nowhere = Snapshot(text, CheckpointRef("path", text), None)
         yield Entry(nowhere, "refused", error=said)
 
@@ -328,10 +329,6 @@ def _one(text: str) -> Snapshot:
     stem = next((base[: -len(end)] for end in ARCHIVE_SUFFIXES if base.endswith(end)), base)
     identity = identity_of(Path(text)) if reference.origin.path else None
     return Snapshot(text, reference, step_of(stem), identity)
-
-
-def _unreadable(text: str) -> str:
-    return f"{text[:80]!r} cannot be read: check its permissions."
 
 
 def _public(line: dict[str, Any]) -> dict[str, Any]:

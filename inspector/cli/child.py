@@ -459,7 +459,8 @@ def _do(
                     each, settings, fetched=fetched.get(each), shown=lambda _: nullcontext(tell), staged=staged
                 )
             if len(found) == 1:
-                send("opened", _described(found[each].opened))
+                opened = found[each].opened
+                send("opened", [opened.fingerprint, opened.reference, opened.name, list(opened.warnings)])
         send("done", task.work([found[each] for each in task.references], tell))
     except BaseException as error:  # a tokenizer's panic is no Exception
         failure = _explained(error, settings, device=task.device)
@@ -477,10 +478,6 @@ def naming(name: str) -> Iterator[None]:
         if not name:
             raise
         raise type(error)(f"{name} could not be opened: {error}", option=error.option) from error
-
-
-def _described(opened: Opened) -> list[Any]:
-    return [opened.fingerprint, opened.reference, opened.name, list(opened.warnings)]
 
 
 def _prepare(manifest: Manifest, *, settings: Settings, kept: Path | None, reads_all: bool) -> None:

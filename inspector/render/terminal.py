@@ -13,7 +13,7 @@ from rich.text import Text
 from inspector.text import escaped
 from inspector.view.blocks import Bullets, Code, Facts, Sentence, TextPicture
 from inspector.view.drawing import Line, draw, fit, mark
-from inspector.view.screen import Rows, Screen, Shown, rows_left
+from inspector.view.screen import Rows, Screen, rows_left
 from inspector.view.view import Headline
 
 SIGNS = {  # verdict -> what stands before the headline, and its style
@@ -44,7 +44,7 @@ def _write_whole(screen: Screen, console: Console) -> None:
     _write_headline(screen.headline, console)
     for block in screen.blocks:
         console.print()
-        _write(block, console)
+        WRITERS.get(type(block), _write_picture)(block, console)
     if screen.more:
         console.print()
         _write_text(screen.more, console, style="dim")
@@ -61,11 +61,6 @@ def _write_headline(headline: Headline, console: Console) -> None:
     grid.add_column(overflow="fold")
     grid.add_row(Text(sign, style=style), text)
     console.print(grid, width=min(console.width, WIDEST))
-
-
-def _write(block: Shown, console: Console) -> None:
-    writer = WRITERS.get(type(block), _write_picture)
-    writer(block, console)
 
 
 def _write_picture(picture: TextPicture, console: Console) -> None:

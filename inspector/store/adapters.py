@@ -129,7 +129,8 @@ def describe_adapter(files: Sequence[str], names: Iterable[str], config: Mapping
             parts.add(found[1])
     if not (parts or called):
         return ""
-    signs = [*([CONFIG] if config is not None else []), *_listed(sorted(parts)), *(files[:1] if called else ())]
+    telling = [" and ".join(sorted(parts)[:2]) + " in the names"] if parts else []
+    signs = [*([CONFIG] if config is not None else []), *telling, *(files[:1] if called else ())]
     said = _type(config or {}, parts)
     kind = f"{NAMED[said]} adapter" if said in NAMED else f"an adapter of type {said}"
     template = TOGETHER if together else ALONE
@@ -144,8 +145,3 @@ def _type(config: Mapping[str, Any], parts: Iterable[str]) -> str:
     if not said:
         said = next((kind for begin, kind in BY_PART.items() if any(p.startswith(begin) for p in parts)), "PEFT")
     return "DORA" if said == "LORA" and (config.get("use_dora") or magnitudes) else said
-
-
-def _listed(parts: Sequence[str]) -> list[str]:
-    """Two of the parts' names, which tell it."""
-    return [" and ".join(parts[:2]) + " in the names"] if parts else []

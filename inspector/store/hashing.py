@@ -288,7 +288,8 @@ class HashCache:
             with contextlib.suppress(OSError):  # of a full disk: then it is computed again the next time
                 self._add(keys[name], digest)
         if len(known) > self.MAX_ENTRIES:
-            self._write(dict(list(known.items())[-self.MAX_ENTRIES :]))
+            lines = [json.dumps({key: digest}) for key, digest in list(known.items())[-self.MAX_ENTRIES :]]
+            write_atomically(self._path, "\n".join(lines) + "\n")
         return found
 
     def _add(self, key: str, digest: str) -> None:
@@ -298,10 +299,6 @@ class HashCache:
             self._path.unlink()
         with suppress(PermissionError), self._path.open("a", encoding="utf-8") as file:  # another user's
             file.write(f"\n{line}\n")  # the line before may have been cut off
-
-    def _write(self, entries: Mapping[str, str]) -> None:
-        lines = [json.dumps({key: digest}) for key, digest in entries.items()]
-        write_atomically(self._path, "\n".join(lines) + "\n")
 
     def _read(self) -> dict[str, str]:
         try:

@@ -156,7 +156,8 @@ def logical_tensors(manifest: Manifest, found: Mapping[str, Quantized]) -> Tenso
     """The headers of a checkpoint, each quantized weight once and as what it stands for."""
     if not found:
         return manifest.tensors
-    stored, parts = manifest.tensors, _parts(found)
+    stored = manifest.tensors
+    parts = {part.name for each in found.values() for part in each.parts.values()}
     weights = {each.parts["codes"].name: each for each in found.values()}
     kinds: dict[Kind, int] = {}
     known: dict[Any, int] = {}  # what tells the kind of a tensor -> that kind
@@ -176,11 +177,6 @@ def logical_tensors(manifest: Manifest, found: Mapping[str, Quantized]) -> Tenso
         places.append(known[told])
         begins.append(begin)
     return Tensors(tuple(kinds), names, places, begins, shared)
-
-
-def _parts(found: Mapping[str, Quantized]) -> set[str]:
-    """The names of what is stored of quantized weights."""
-    return {part.name for each in found.values() for part in each.parts.values()}
 
 
 def refuse_codes(name: str, unread: Unread, wanted: Collection[str] | None = None) -> None:

@@ -190,14 +190,19 @@ def _of_files(said: Files) -> Iterator[Fault]:
     for role, known in said.ids.items():
         if len({frozenset(ids) for ids in known.values()}) > 1:
             setting = f"{role}_token_id"
-            detail = _other_id(setting, GENERATION, known[GENERATION], CONFIG, known[CONFIG])
+            detail = (
+                f"{setting} is {_listed(known[GENERATION])} in {GENERATION}, and {_listed(known[CONFIG])} in {CONFIG}."
+            )
             yield Fault(setting, TWO_IDS, detail, harmless=True)
     for role, files in said.roles.items():
         if len({*files.values()}) > 1:
-            detail = _other_token(role, SETTINGS, files[SETTINGS], NAMED, files[NAMED])
-            yield Fault(f"{role}_token", TWO_TOKENS, detail)
+            setting = f"{role}_token"
+            detail = f"{setting} is {files[SETTINGS]} in {SETTINGS}, and {files[NAMED]} in {NAMED}."
+            yield Fault(setting, TWO_TOKENS, detail)
     moved = [(token, places) for token, places in said.numbers.items() if len({*places.values()}) > 1]
-    yield from (Fault(token, TWO_IDS, _moved(token, places)) for token, places in moved[:NAMED_ONES])
+    for token, places in moved[:NAMED_ONES]:
+        ids = ", and ".join(f"id {number} in {file}" for file, number in places.items())
+        yield Fault(token, TWO_IDS, f"{quoted(token, 40)} has {ids}.")
 
 
 def _of_ends(tokenizer: Tokens, ends: Ends) -> Iterator[Fault]:
@@ -209,64 +214,36 @@ def _of_ends(tokenizer: Tokens, ends: Ends) -> Iterator[Fault]:
     if stops and eos is not None and eos not in stops:
         token = tokenizer.visible(eos)
         never = not (ends.said.generates or ends.chat.file)  # as of CLIP's text encoder
-        yield Fault(token, GOES_ON, _eos_not_stopping(token, eos, stops_by), harmless=never)
+        detail = (
+            f"The tokenizer's eos_token is {token} (id {eos}), which is not among the ids that {stops_by} stops at."
+        )
+        yield Fault(token, GOES_ON, detail, harmless=never)
     if pad is not None and pad in {*stops, eos}:
         token = tokenizer.visible(pad)
-        yield Fault(token, PADDING_ENDS, _padding_ends(token), harmless=True)
+        detail = (
+            f"{token} is the padding token and ends a text, too: find padding by the attention mask, not by its id."
+        )
+        yield Fault(token, PADDING_ENDS, detail, harmless=True)
 
 
 def _of_chat(tokenizer: Tokens, chat: Chat) -> Iterator[Fault]:
     if chat.unlike:
-        yield Fault(chat.unlike, TWO_TEMPLATES, _two_templates(chat.file, chat.unlike))
+        detail = f"{chat.file} and {chat.unlike} hold different chat templates: transformers uses {chat.file}."
+        yield Fault(chat.unlike, TWO_TEMPLATES, detail)
     bos = tokenizer.role("bos")[1]
     if bos is not None and chat.begins == (bos, bos):
         token = tokenizer.visible(bos)
-        yield Fault(token, TWICE, _doubled(token))
+        detail = (
+            f"The chat template begins with {token}, and the tokenizer adds another one: tokenize a rendered "
+            "conversation with add_special_tokens=False."
+        )
+        yield Fault(token, TWICE, detail)
 
 
 def _listed(ids: Iterable[int]) -> str:
     """Ids, one after the other."""
     known = [str(each) for each in ids]
     return f"id {known[0]}" if len(known) == 1 else f"the ids {', '.join(known)}"
-
-
-def _other_id(setting: str, first: str, first_ids: Iterable[int], second: str, second_ids: Iterable[int]) -> str:
-    """Two files that name different ids."""
-    return f"{setting} is {_listed(first_ids)} in {first}, and {_listed(second_ids)} in {second}."
-
-
-def _other_token(role: str, first: str, first_token: str, second: str, second_token: str) -> str:
-    """Two files that name different tokens."""
-    return f"{role}_token is {first_token} in {first}, and {second_token} in {second}."
-
-
-def _moved(token: str, places: Mapping[str, int]) -> str:
-    """A token that has another id in another file."""
-    said = ", and ".join(f"id {number} in {file}" for file, number in places.items())
-    return f"{quoted(token, 40)} has {said}."
-
-
-def _eos_not_stopping(token: str, token_id: int, file: str) -> str:
-    """The tokenizer's end of a text is not where generate() stops."""
-    return f"The tokenizer's eos_token is {token} (id {token_id}), which is not among the ids that {file} stops at."
-
-
-def _two_templates(used: str, other: str) -> str:
-    """Two chat templates that differ."""
-    return f"{used} and {other} hold different chat templates: transformers uses {used}."
-
-
-def _doubled(token: str) -> str:
-    """The beginning of a text twice."""
-    return (
-        f"The chat template begins with {token}, and the tokenizer adds another one: tokenize a rendered conversation "
-        "with add_special_tokens=False."
-    )
-
-
-def _padding_ends(token: str) -> str:
-    """One token for both."""
-    return f"{token} is the padding token and ends a text, too: find padding by the attention mask, not by its id."
 
 
 def turn_goes_on(token: str, token_id: int, file: str) -> str:
