@@ -35,12 +35,6 @@ def draw(picture: TextPicture, width: int) -> list[Line]:
     return _tree(picture, width) if isinstance(picture, Tree) else _joins(picture, width)
 
 
-def plain_lines(picture: TextPicture, width: int) -> list[str]:
-    """The same without styles; a shade is a mark before its cell."""
-    return ["".join(mark(style) + text if mark(style) else text for text, style in line).rstrip()
-            for line in draw(picture, width)]  # fmt: skip
-
-
 def mark(style: str) -> str:
     """The mark that stands for a shade; "" for every other style."""
     kind, _, share = style.partition(" ")
