@@ -65,6 +65,8 @@ def _figure(figure: Figure, facts: Mapping[str, str]) -> dict[str, Any]:
         facts: What its files say of themselves.
     """
     drawn = {**both(figure.printed or figure.draw), "facts": facts}
+    if figure.narrow:
+        drawn["narrow"] = both(figure.narrow)
     layout = drawn["light"]["layout"]
     size = f"height:{layout.get('height', 450)}px"
     if layout.get("width"):

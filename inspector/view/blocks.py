@@ -58,6 +58,7 @@ class Figure:
     alt: str  # what it shows, in words
     # The same for a report: without WebGL, which its content policy forbids, and with what SVG can bear
     printed: Callable[[Theme], go.Figure] | None = None
+    narrow: Callable[[Theme], go.Figure] | None = None  # the same for a phone
 
 
 @dataclass(frozen=True, slots=True)

@@ -280,6 +280,15 @@ def test_dark_changes_make_the_dark_figure(bert):
             assert found["light"] == plain(drawn.draw(DARK), DARK), drawn.name
 
 
+def test_a_phone_gets_the_drawing_that_is_made_for_it(bert, bert_page):
+    portrait = next(each for part in bert.parts for each in part.figures if each.name == "portrait")
+    assert portrait.narrow
+    (text,) = re.findall(r'id="data-overview-portrait">(.*?)</script>', bert_page)
+    data = json.loads(text)
+    assert data["narrow"] == json.loads(json.dumps(both(portrait.narrow)))
+    assert data["narrow"]["light"]["layout"]["meta"]["least"] < 360 < data["light"]["layout"]["meta"]["least"]
+
+
 def test_every_figures_title_names_the_checkpoint(bert):
     drawn = [each for part in bert.parts for each in part.figures]
     assert len(drawn) == 15

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from inspector.analyses.adapter.request import AdapterRequest
@@ -76,15 +77,16 @@ def _portrait(overview: Overview) -> Picture | None:
     if not overview.stored.names:
         return None
     alt = "Every stored matrix as a rectangle with an area by its parameters; the table of tensors lists them"
-    return Picture(Figure("portrait", lambda theme: _draw(overview, theme), alt), module_tree(overview))
+    narrow = partial(_draw, overview, narrow=True)
+    return Picture(Figure("portrait", partial(_draw, overview), alt, narrow=narrow), module_tree(overview))
 
 
-def _draw(overview: Overview, theme: Theme) -> go.Figure:
+def _draw(overview: Overview, theme: Theme, *, narrow: bool = False) -> go.Figure:
     from inspector.analyses.overview.figures import portrait_figure
     from inspector.analyses.overview.figures_parts import portray
 
     title = f"What {overview.name} consists of"
-    return portrait_figure(portray(overview), title=title, subtitle=words.PORTRAIT, theme=theme)
+    return portrait_figure(portray(overview), title=title, subtitle=words.PORTRAIT, narrow=narrow, theme=theme)
 
 
 def _heads(overview: Overview) -> Iterator[Block]:

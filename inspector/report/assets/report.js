@@ -2,7 +2,7 @@
 "use strict";
 (() => {
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
-  const NARROW = 640; // pixels
+  const narrow = window.matchMedia("(max-width: 640px)"); // a phone
   const places = [...document.querySelectorAll("[data-name]")];
   const read = (name) => JSON.parse(document.getElementById("data-" + name).textContent);
 
@@ -13,7 +13,7 @@
       table.classList.remove("stacked");
       const { clientWidth } = table.parentElement;
       table.style.width = "min-content";
-      table.classList.toggle("stacked", (onPaper || window.innerWidth <= NARROW) && table.offsetWidth > clientWidth);
+      table.classList.toggle("stacked", (onPaper || narrow.matches) && table.offsetWidth > clientWidth);
       table.style.width = "";
     }
   }
@@ -47,12 +47,12 @@
   function fitFigure(place, layout) {
     const room = place.parentElement.clientWidth;
     const least = layout.meta?.least ?? 0;
+    const width = least > room ? least : layout.width;
     place.style.zoom = least > room ? room / least : "";
-    if (least > room) place.style.width = `${least}px`;
-    if (least > room || room >= NARROW) return;
-    for (const [title, letter, line] of [[layout.title, 9, 22], [layout.title?.subtitle, 7, 18]]) {
+    place.style.width = width ? `${width}px` : "";
+    for (const [title, letter, line] of narrow.matches ? [[layout.title, 9, 22], [layout.title?.subtitle, 7, 18]] : []) {
       if (!title?.text) continue;
-      const lines = inLines(title.text, room / letter);
+      const lines = inLines(title.text, Math.max(room, least) / letter);
       title.text = lines.join("<br>");
       layout.margin.t += (lines.length - 1) * line;
       layout.height += (lines.length - 1) * line;
@@ -62,12 +62,13 @@
 
   function draw(place, night) {
     const name = place.dataset.name;
-    const { data, layout } = inColors(read(name), night);
+    const figure = read(name);
+    const { data, layout } = inColors((narrow.matches && figure.narrow) || figure, night);
     fitFigure(place, layout);
     const config = {
       responsive: !layout.width,
       displaylogo: false,
-      displayModeBar: window.innerWidth <= NARROW ? false : "hover",
+      displayModeBar: narrow.matches ? false : "hover",
       modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "toImage"],
       modeBarButtonsToAdd: [{ name: "save", title: "Download as PNG", icon: Plotly.Icons.camera, click: save }],
     };
@@ -121,7 +122,7 @@
     document.documentElement.dataset.drawn = "true";
   }
 
-  dark.addEventListener("change", () => drawAll(dark.matches));
+  for (const each of [dark, narrow]) each.addEventListener("change", () => drawAll(dark.matches));
   window.addEventListener("beforeprint", () => dark.matches && places.forEach((each) => draw(each, false)));
   window.addEventListener("afterprint", () => dark.matches && drawAll(true));
   window.addEventListener("resize", fit);

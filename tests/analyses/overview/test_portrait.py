@@ -11,8 +11,9 @@ from typing import Any, cast
 import plotly.graph_objects as go
 import pytest
 
+from inspector.analyses.overview import figures_layout, figures_narrow
 from inspector.analyses.overview.compute import overview
-from inspector.analyses.overview.figures import WIDTH, portrait_figure
+from inspector.analyses.overview.figures import portrait_figure
 from inspector.analyses.overview.figures_colors import COLORINGS, told_by
 from inspector.analyses.overview.figures_parts import Magnitude, Portrait, measure, portray
 from inspector.analyses.overview.request import OverviewRequest
@@ -42,10 +43,11 @@ def test_every_number_is_drawn_once(open_model, architecture):
     assert drawn(portray(found)) == found.tensors["parameters"].sum()
 
 
+@pytest.mark.parametrize("narrow", [False, True])
 @pytest.mark.parametrize("architecture", [*sorted(MODELS)[::5], *OTHERS])
-def test_areas_are_to_scale_and_nothing_lies_over_anything_else(open_model, architecture):
+def test_areas_are_to_scale_and_nothing_lies_over_anything_else(open_model, architecture, narrow):
     portrait = portray(overview(open_model(architecture), progress=silent))
-    figure = portrait_figure(portrait, title="x")
+    figure = portrait_figure(portrait, title="x", narrow=narrow)
     boxes = [
         (x - width / 2, base, width, height, trace.name, portrait.parts[number])
         for trace in cast("Any", figure.data)
@@ -53,21 +55,24 @@ def test_areas_are_to_scale_and_nothing_lies_over_anything_else(open_model, arch
             trace.x, trace.width, trace.base, trace.y, trace.customdata, strict=True
         )
     ]
+    strip = (2.01, 1e-6) if narrow else (1e-6, 2.01)  # one is drawn two pixels thick at least
     areas = [
         width * height / part.parameters
         for _, _, width, height, name, part in boxes
-        if name not in {"norms, biases", "second name"} and height > 2
+        if name not in {"norms, biases", "second name"} and min(width, height) > 2
     ]
     assert max(areas) == pytest.approx(min(areas), rel=1e-6)
     for first, second in combinations(boxes, 2):
         apart = (
-            first[0] + first[2] <= second[0] + 1e-6
-            or second[0] + second[2] <= first[0] + 1e-6
-            or first[1] + first[3] <= second[1] + 2.01  # a strip is drawn two pixels high at least
-            or second[1] + second[3] <= first[1] + 2.01
+            first[0] + first[2] <= second[0] + strip[0]
+            or second[0] + second[2] <= first[0] + strip[0]
+            or first[1] + first[3] <= second[1] + strip[1]
+            or second[1] + second[3] <= first[1] + strip[1]
         )
         assert apart, (first, second)
-    assert max(left + width for left, _, width, *_ in boxes) <= WIDTH + 1e-6
+    width = (figures_narrow if narrow else figures_layout).WIDTH
+    assert max(left + own for left, _, own, *_ in boxes) <= width + strip[0]
+    assert layout(figure).meta["least"] <= width
 
 
 def test_a_tie_is_hatched_and_joined_to_its_matrix(open_model):
@@ -78,19 +83,21 @@ def test_a_tie_is_hatched_and_joined_to_its_matrix(open_model):
         "decoder.embed_tokens.weight", "encoder.embed_tokens.weight", "lm_head.weight"
     }  # fmt: skip
     assert {(tie.source, tie.name) for tie in portrait.ties} == {("shared.weight", part.pattern) for part in tied.parts}
-    assert len(loops(portrait_figure(portrait, title="x"))) == 1
+    for narrow in (False, True):
+        assert len(loops(portrait_figure(portrait, title="x", narrow=narrow))) == 1
 
 
 def loops(figure: go.Figure) -> list[Any]:
     return [shape for shape in layout(figure).shapes if shape.type == "path"]
 
 
+@pytest.mark.parametrize("narrow", [False, True])
 @pytest.mark.parametrize("architecture", ["T5ForConditionalGeneration", "BertForMaskedLM", "BertModel"])
-def test_heads_that_the_files_lack_are_outlined_apart_from_all_else(open_model, architecture):
+def test_heads_that_the_files_lack_are_outlined_apart_from_all_else(open_model, architecture, narrow):
     found = overview(open_model(architecture), progress=silent)
     portrait = portray(found)
     assert {*portrait.absent} == {head for head, there in found.heads.items() if there == "absent"}
-    figure = portrait_figure(portrait, title="x")
+    figure = portrait_figure(portrait, title="x", narrow=narrow)
     outlines = [shape for shape in layout(figure).shapes if shape.type == "rect"]
     assert len(outlines) == len(portrait.absent)
     assert all(shape.line.dash for shape in outlines)
@@ -177,9 +184,10 @@ def test_layers_of_many_kinds_end_in_one_column_that_says_so(portray_as):
 
 
 @pytest.mark.parametrize("architecture", [*sorted(MODELS)[::4], *OTHERS])
-@pytest.mark.parametrize("theme", [LIGHT, DARK])
-def test_no_text_touches_another(open_model, architecture, theme):
-    figure = portrait_figure(portray(overview(open_model(architecture), progress=silent)), title="x", theme=theme)
+@pytest.mark.parametrize(("theme", "narrow"), [(LIGHT, False), (DARK, False), (LIGHT, True)])
+def test_no_text_touches_another(open_model, architecture, theme, narrow):
+    portrait = portray(overview(open_model(architecture), progress=silent))
+    figure = portrait_figure(portrait, title="x", theme=theme, narrow=narrow)
     lines = []
     for text in layout(figure).annotations:
         rows = text.text.split("<br>")
@@ -191,6 +199,7 @@ def test_no_text_touches_another(open_model, architecture, theme):
     for first, second in combinations(lines, 2):
         apart = first[2] <= second[0] or second[2] <= first[0] or first[3] <= second[1] + 1 or second[3] <= first[1] + 1
         assert apart, (first, second)
+    assert max(right for _, _, right, *_ in lines) <= layout(figure).xaxis.range[1]
 
 
 def test_the_view_shows_it_and_a_file_without_tensors_has_none(open_model):
