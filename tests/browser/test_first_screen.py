@@ -82,6 +82,14 @@ CLASHES = """() => [...document.querySelectorAll(".js-plotly-plot")].flatMap(cha
       .map(other => `“${one.text}” and “${other.text}” overlap`)),
   ];
 })"""
+# Pixels of letters on the screen, however far what they are in is zoomed out.
+SMALL = """smallest => [...document.querySelectorAll(".js-plotly-plot svg text")]
+  .filter(text => text.textContent.trim() && text.checkVisibility() && !text.closest(".hoverlayer"))
+  .flatMap(text => {
+    const { a, b } = text.getScreenCTM();
+    const size = parseFloat(getComputedStyle(text).fontSize) * Math.hypot(a, b);
+    return size < smallest ? [`“${text.textContent}” is ${size.toFixed(1)} px high`] : [];
+  })"""
 # What scrolls beside a picture is made a stop of the Tab key a moment after it grew.
 STOPS = """() => [...document.querySelectorAll(".st-key-beside")]
   .every(place => place.scrollHeight <= place.clientHeight + 1 || place.tabIndex === 0)"""
@@ -165,7 +173,10 @@ def test_what_the_measurements_find(page: Page) -> None:
         "</svg></div><div class=js-plotly-plot style='width:300px'><svg width=300 height=90>"
         "<text transform='translate(40 9) rotate(45)'>up and</text>"
         "<text transform='translate(70 9) rotate(45)'>up and</text>"
+        "</svg></div><div class=js-plotly-plot style='width:300px;zoom:0.5'><svg width=300 height=90>"
+        "<text x=5 y=20 font-size=16>tiny</text><text x=5 y=60 font-size=20>large</text>"
         "</svg></div></main>"
     )
     assert page.evaluate(CLASHES) == ["“three” is cut", "“one” and “two” overlap"]
+    assert page.evaluate(SMALL, 9) == ["“tiny” is 8.0 px high"]
     assert [found.partition(":")[0] for found in barriers(page)] == ["color-contrast"]

@@ -14,7 +14,12 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from inspector.serving.trial import ROOT
-from tests.browser.test_first_screen import CLASHES
+from tests.browser.test_first_screen import CLASHES, SMALL
+
+# All figures are drawn, those that have a drawing for phones by that one or not.
+DRAWN_FOR = """phone => document.documentElement.dataset.drawn
+  && ["overview-portrait", "sharing-graph", "classes-family"]
+    .every(name => (document.getElementById("plot-" + name).layout.meta.least < 400) === phone)"""
 
 
 @pytest.fixture(scope="module")
@@ -66,12 +71,13 @@ def test_a_report_opens_without_network(browser: Browser, bundle: Path, theme: s
     assert ground == {"light": "rgb(255, 255, 255)", "dark": "rgb(14, 17, 23)"}[theme]
     paper = page.locator("#plot-training-schedules").evaluate("each => each._fullLayout.paper_bgcolor")
     assert paper == {"light": "#ffffff", "dark": "#0e1117"}[theme]
-    assert page.evaluate(CLASHES) == []
-    assert problems == []
-    # A phone scrolls figures and tables, never the page; so does one that is turned.
+    # A phone scrolls tables, never the page, nor does one that is turned; and each figure is drawn for its width.
     for each in (width, then):
         page.set_viewport_size({"width": each, "height": 900})
         page.wait_for_function("document.documentElement.scrollWidth <= window.innerWidth")
+        page.wait_for_function(DRAWN_FOR, arg=each < 640)
+        assert [*page.evaluate(CLASHES), *page.evaluate(SMALL, 9)] == []
+    assert problems == []
     context.close()
 
 

@@ -13,9 +13,9 @@ from inspector.plotting import theme as look
 from inspector.plotting.theme import LIGHT, Theme
 from inspector.text import plain
 
-ROW = 30  # pixels
-INDENT = 26  # of 1000 across the figure
-LEAST = 480  # pixels that a name with its remark takes: on a phone a report draws the tree smaller
+ROW, ROW_NARROW = 30, 44  # pixels
+INDENT, INDENT_NARROW = 26, 40  # of 1000 across the figure
+LEAST, LEAST_NARROW = 480, 320  # pixels that a name takes with its remark beside it, and below it
 WRAP = 70  # characters in a hover's line
 OWN, LOADS, RANDOM, ANCESTOR = "own", "loads", "random", "ancestor"
 
@@ -31,7 +31,12 @@ class _Row:
 
 
 def class_tree(
-    hierarchy: Sequence[AncestorClass], siblings: Sequence[SiblingClass], *, name: str, theme: Theme = LIGHT
+    hierarchy: Sequence[AncestorClass],
+    siblings: Sequence[SiblingClass],
+    *,
+    name: str,
+    narrow: bool = False,
+    theme: Theme = LIGHT,
 ) -> go.Figure:
     """Draw the model classes from torch.nn.Module down, the siblings marked by what they lack.
 
@@ -39,6 +44,7 @@ def class_tree(
         hierarchy: `ModelClasses.hierarchy`, in method resolution order.
         siblings: `ModelClasses.siblings`, the model's own class first.
         name: Of the checkpoint.
+        narrow: For a phone: what is said of a class stands below its name.
 
     Returns:
         One row a class; full marks are classes whose weights the file holds.
@@ -46,24 +52,25 @@ def class_tree(
     rows = list(_rows(hierarchy, siblings))
     title = f"The family of {hierarchy[0].name}, {name}"
     subtitle = "filled: the file has all weights; hollow: some weights would be random"
-    height = look.title_height(title, subtitle) + ROW * len(rows) + 16
+    indent = INDENT_NARROW if narrow else INDENT
+    height = look.title_height(title, subtitle) + (ROW_NARROW if narrow else ROW) * len(rows) + 16
     figure = look.figure(
         title,
         subtitle,
         theme=theme,
         height=height,
-        meta={"least": LEAST},
+        meta={"least": LEAST_NARROW if narrow else LEAST},
         xaxis=look.hidden_axis(-12, 1000),
         yaxis=look.hidden_axis(len(rows) - 0.4, -0.6),
         showlegend=False,
     )
-    figure.add_trace(_elbows(rows, theme))
+    figure.add_trace(_elbows(rows, indent, theme))
     figure.add_trace(
         go.Scatter(
-            x=[row.depth * INDENT for row in rows],
+            x=[row.depth * indent for row in rows],
             y=list(range(len(rows))),
             mode="markers+text",
-            text=[f"  {_label(row, theme)}" for row in rows],
+            text=["<br>".join(f"  {line}" for line in _lines(row, theme, narrow=narrow)) for row in rows],
             textposition="middle right",
             textfont={"size": 14, "color": theme.ink},
             hovertext=[row.hover for row in rows],
@@ -120,22 +127,22 @@ def _hover(name: str, *parts: str) -> str:
     return "<br>".join([f"<b>{plain(name)}</b>", *map(plain, lines)])
 
 
-def _label(row: _Row, theme: Theme) -> str:
+def _lines(row: _Row, theme: Theme, *, narrow: bool) -> list[str]:
     name = f"<b>{plain(row.name)}</b>" if row.kind in (OWN, LOADS) else plain(row.name)
     remark = f'<span style="color:{theme.muted};font-size:12px">{plain(row.remark)}</span>'
-    return f"{name}  {remark}"
+    return [name, remark] if narrow else [f"{name}  {remark}"]
 
 
 def _color(kind: str, theme: Theme) -> str:
     return {OWN: theme.groups[0], LOADS: theme.groups[2], ANCESTOR: theme.muted}.get(kind, theme.muted)
 
 
-def _elbows(rows: Sequence[_Row], theme: Theme) -> go.Scatter:
+def _elbows(rows: Sequence[_Row], indent: int, theme: Theme) -> go.Scatter:
     x: list[float | None] = []
     y: list[float | None] = []
     for place, row in enumerate(rows):
         if row.parent >= 0:
-            left = rows[row.parent].depth * INDENT
-            x += [left, left, row.depth * INDENT, None]
+            left = rows[row.parent].depth * indent
+            x += [left, left, row.depth * indent, None]
             y += [row.parent, place, place, None]
     return go.Scatter(x=x, y=y, mode="lines", hoverinfo="skip", line={"width": 1.5, "color": theme.edge})

@@ -28,6 +28,9 @@ def view(classes: ModelClasses, request: ClassesRequest, *, name: str) -> View:
                 "family",
                 lambda theme: class_tree(classes.hierarchy, classes.siblings, name=name, theme=theme),
                 "Model classes from torch.nn.Module down",
+                narrow=lambda theme: class_tree(
+                    classes.hierarchy, classes.siblings, name=name, narrow=True, theme=theme
+                ),
             ),
             _tree(classes),
         ),

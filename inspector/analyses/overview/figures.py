@@ -49,7 +49,9 @@ def portrait_figure(
     layout = arrange_narrow(portrait) if narrow else arrange(portrait)
     scaled = color == "rms" and any(map(math.isfinite, rms))
     traces, inks = paint(layout.boxes, portrait.parts, color=color, rms=rms, theme=theme)
-    legend = _legend_height([trace.name for trace in traces if trace.showlegend], layout.right) if narrow else BELOW
+    legend = (
+        _legend_height([str(trace.name) for trace in traces if trace.showlegend], layout.right) if narrow else BELOW
+    )
     figure = look.figure(
         title,
         subtitle,

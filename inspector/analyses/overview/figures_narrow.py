@@ -26,7 +26,7 @@ from inspector.analyses.overview.words import HEADS
 from inspector.plotting.lettering import flow, text_width
 
 WIDTH = 320.0  # for which texts are fitted
-HEIGHT = 480.0  # of all bands together, unless there are many
+HEIGHT, EACH = 480.0, 44.0  # of all bands together, second names aside: for each at least so much
 SECOND = 38.0  # height of a second name
 MARGIN = 24.0  # at the right, where something is tied
 TURN = 6.0  # radius of a line's corner, and between two lines
@@ -36,7 +36,9 @@ def arrange_narrow(portrait: Portrait) -> Layout:
     """Draw bands one below the other, each with its name above it; absent heads follow."""
     width = WIDTH - (MARGIN if portrait.ties else 0.0)
     fixed = [SECOND * len(column.parts) if column.is_tied else NARROWEST for column in portrait.columns]
-    heights, widths = extents(portrait.columns, fixed, room=max(HEIGHT, sum(fixed)), across=width)
+    seconds = sum(own for column, own in zip(portrait.columns, fixed, strict=True) if column.is_tied)
+    room = max(HEIGHT, EACH * len(fixed)) + seconds
+    heights, widths = extents(portrait.columns, fixed, room=room, across=width)
     boxes: list[Box] = []
     tops: list[float] = []
     top = 0.0

@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from inspector.analyses.sharing.figures_layout import (
-    BETWEEN,
-    BOX,
-    BOX_LEFT,
-    BOX_RIGHT,
-    LINE,
-    NODE_LEFT,
-    NODE_RIGHT,
-    PART,
-    PARTS,
-    Node,
-    bottom,
-    place_nodes,
-    row_y,
-)
+from inspector.analyses.sharing.figures_layout import BETWEEN, LINE, PART, PARTS, Layout, Node, arrange
+from inspector.analyses.sharing.figures_narrow import arrange_narrow
 from inspector.analyses.sharing.figures_words import (
     VERDICTS,
     apart_texts,
@@ -45,6 +31,7 @@ from inspector.text import plain
 BAR = 3.0  # pixels: the strip that shows a row's size
 EDGE = 2.0  # above and below, for the outlines of the first and last box
 RADIUS = 8.0  # of the letter at the end of a row
+SECOND = 9.0  # of two lines in a row, each from the middle
 LEAST = 620  # pixels for which names and sizes stand beside each other: on a phone a report draws it smaller
 
 
@@ -55,6 +42,7 @@ def sharing_graph(
     *,
     title: str,
     subtitle: str = "",
+    narrow: bool = False,
     theme: Theme = LIGHT,
 ) -> go.Figure:
     """Draw which parameter names are one tensor.
@@ -68,21 +56,21 @@ def sharing_graph(
         groups: `Sharing.groups`, to which `group` points.
         tensors: `Sharing.tensors`: which groups a row holds, and for the hover text each tensor's
             dtype, place in memory and file.
+        narrow: For a phone: what is stored stands below its last name.
 
     Returns:
         A figure whose trace "names" is one clickable bar a row and whose trace "storage" is one
         bar a tensor. Their customdata is the row's index; a tensor carries its first row's.
     """
-    nodes = place_nodes(rows, groups, tensors)
-    below = bottom(rows, nodes)
+    layout = (arrange_narrow if narrow else arrange)(rows, groups, tensors)
     figure = look.figure(
         title,
         subtitle,
         theme=theme,
-        height=round(below + look.title_height(title, subtitle) + 16 + 2 * EDGE),
-        meta={"least": LEAST},
-        xaxis=look.hidden_axis(-0.5, 100.5),
-        yaxis=look.hidden_axis(below + EDGE, -EDGE),
+        height=round(layout.bottom + look.title_height(title, subtitle) + 16 + 2 * EDGE),
+        meta={"least": layout.width if narrow else LEAST},
+        xaxis=look.hidden_axis(-0.5, layout.width + 0.5),
+        yaxis=look.hidden_axis(layout.bottom + EDGE, -EDGE),
         barmode="overlay",
         bargap=0,
         showlegend=False,
@@ -92,17 +80,18 @@ def sharing_graph(
     )
     figure.add_traces(
         [
-            _boxes(rows, theme=theme, tensors=tensors),
-            _sizes(rows, theme=theme),
-            _storage(nodes, groups, theme=theme),
-            *_curves(nodes, groups, theme=theme),
-            _ends("ends", _row_ends(nodes), groups, theme=theme),
-            _ends("ports", _ports(nodes), groups, theme=theme),
+            _boxes(rows, layout, theme=theme, tensors=tensors),
+            _sizes(rows, layout, theme=theme),
+            _storage(layout, groups, theme=theme),
+            *_curves(layout, groups, theme=theme),
+            _ends("ends", _row_ends(layout), groups, theme=theme),
+            _ends("ports", _ports(layout), groups, theme=theme),
         ]
     )
-    texts = _row_annotations(rows, theme=theme) + _node_annotations(nodes, rows, groups, theme=theme)
-    if not nodes:
-        texts.append(_nothing_shared(below, theme=theme))
+    texts = _row_annotations(rows, layout, narrow=narrow, theme=theme)
+    texts += _node_annotations(layout, rows, groups, theme=theme)
+    if not layout.nodes:
+        texts.append(_nothing_shared(layout, theme=theme))
     figure.layout.annotations = texts  # all at once: one by one takes quadratic time
     return figure
 
@@ -111,14 +100,14 @@ def _color(group: int, theme: Theme, *, alone: str) -> str:
     return alone if group < 0 else theme.groups[group % len(theme.groups)]
 
 
-def _boxes(rows: pd.DataFrame, *, theme: Theme, tensors: pd.DataFrame) -> go.Bar:
+def _boxes(rows: pd.DataFrame, layout: Layout, *, theme: Theme, tensors: pd.DataFrame) -> go.Bar:
     return go.Bar(
         name="names",
         orientation="h",
-        y=[row_y(index) for index in range(len(rows))],
-        base=[BOX_LEFT] * len(rows),
-        x=[BOX_RIGHT - BOX_LEFT] * len(rows),
-        width=[BOX] * len(rows),
+        y=list(layout.ys),
+        base=[0.0] * len(rows),
+        x=[layout.right] * len(rows),
+        width=[layout.box] * len(rows),
         customdata=list(range(len(rows))),
         marker={
             "color": theme.surface,
@@ -133,14 +122,14 @@ def _boxes(rows: pd.DataFrame, *, theme: Theme, tensors: pd.DataFrame) -> go.Bar
     )
 
 
-def _sizes(rows: pd.DataFrame, *, theme: Theme) -> go.Bar:
+def _sizes(rows: pd.DataFrame, layout: Layout, *, theme: Theme) -> go.Bar:
     largest = max([1, *column(rows, "nbytes")])
     return go.Bar(
         name="size",
         orientation="h",
-        y=[row_y(index) + (BOX - BAR) / 2 - 0.5 for index in range(len(rows))],
-        base=[BOX_LEFT] * len(rows),
-        x=[max(0.3, (BOX_RIGHT - BOX_LEFT) * nbytes / largest) for nbytes in rows["nbytes"]],
+        y=[y + (layout.box - BAR) / 2 - 0.5 for y in layout.ys],
+        base=[0.0] * len(rows),
+        x=[max(0.003 * layout.width, layout.right * nbytes / largest) for nbytes in rows["nbytes"]],
         width=[BAR] * len(rows),
         marker={"color": [_color(group, theme, alone=theme.muted) for group in rows["group"]], "line": {"width": 0}},
         hoverinfo="skip",
@@ -148,14 +137,14 @@ def _sizes(rows: pd.DataFrame, *, theme: Theme) -> go.Bar:
     )
 
 
-def _storage(nodes: Sequence[Node], groups: Sequence[SharedGroup], *, theme: Theme) -> go.Bar:
-    boxes = [(node, part) for node in nodes for part in node.parts]
+def _storage(layout: Layout, groups: Sequence[SharedGroup], *, theme: Theme) -> go.Bar:
+    boxes = [(node, part) for node in layout.nodes for part in node.parts]
     return go.Bar(
         name="storage",
         orientation="h",
         y=[part.y for _, part in boxes],
-        base=[NODE_LEFT] * len(boxes),
-        x=[NODE_RIGHT - NODE_LEFT] * len(boxes),
+        base=[layout.node_left] * len(boxes),
+        x=[layout.node_right - layout.node_left] * len(boxes),
         width=[part.height for _, part in boxes],
         customdata=[part.rows[0] for _, part in boxes],
         marker={
@@ -176,36 +165,33 @@ def _selectable(theme: Theme) -> dict[str, Any]:
     }
 
 
-def _curves(nodes: Sequence[Node], groups: Sequence[SharedGroup], *, theme: Theme) -> list[go.Scatter]:
-    step = np.linspace(0.0, 1.0, 33)
-    across = BOX_RIGHT + (NODE_LEFT - BOX_RIGHT) * step
-    ease = step * step * (3 - 2 * step)  # level at both ends
-    ends = sorted((row, part.y, node) for node in nodes for part in node.parts for row in part.rows)
+def _curves(layout: Layout, groups: Sequence[SharedGroup], *, theme: Theme) -> list[go.Scatter]:
     return [
         go.Scatter(
-            name=f"row {row}",
-            x=across,
-            y=row_y(row) + (y - row_y(row)) * ease,
+            name=f"row {curve.row}",
+            x=curve.x,
+            y=curve.y,
             mode="lines",
             line={
-                "color": _color(node.group, theme, alone=theme.muted),
+                "color": _color(curve.group, theme, alone=theme.muted),
                 "width": 2,
-                "dash": VERDICTS[groups[node.group].verdict].dash,
+                "dash": VERDICTS[groups[curve.group].verdict].dash,
             },
             hoverinfo="skip",
         )
-        for row, y, node in ends
+        for curve in layout.curves
     ]
 
 
-def _row_ends(nodes: Iterable[Node]) -> list[tuple[float, float, int]]:
+def _row_ends(layout: Layout) -> list[tuple[float, float, int]]:
     """(x, y, group) of every row's end."""
-    return sorted((BOX_RIGHT, row_y(row), node.group) for node in nodes for row in node.rows)  # from top to bottom
+    rows = sorted((row, node.group) for node in layout.nodes for row in node.rows)  # from top to bottom
+    return [(layout.right, layout.ys[row], group) for row, group in rows]
 
 
-def _ports(nodes: Iterable[Node]) -> list[tuple[float, float, int]]:
-    """(x, y, group) of every tensor's left edge."""
-    return [(NODE_LEFT, part.y, node.group) for node in nodes for part in node.parts]
+def _ports(layout: Layout) -> list[tuple[float, float, int]]:
+    """(x, y, group) of where curves end at tensors."""
+    return [(layout.port, part.y, node.group) for node in layout.nodes for part in node.parts]
 
 
 def _ends(
@@ -230,77 +216,70 @@ def _ends(
     )
 
 
-def _row_annotations(rows: pd.DataFrame, *, theme: Theme) -> list[dict[str, Any]]:
+def _row_annotations(rows: pd.DataFrame, layout: Layout, *, narrow: bool, theme: Theme) -> list[dict[str, Any]]:
+    """A row's name and size: beside each other, or on a phone one above the other."""
     texts = []
-    for index, row in enumerate(rows.to_dict("records")):
-        name, detail = row_texts(row)
-        shared = row["group"] >= 0
-        color = _color(row["group"], theme, alone=theme.ink)
-        texts.append(
-            _text(
-                f"<b>{name}</b>" if shared else name,
-                BOX_LEFT,
-                row_y(index) - 1,
-                shift=9,
-                font={"family": MONO, "size": 12, "color": color},
-            )
-        )
-        texts.append(
-            _text(
-                detail,
-                BOX_RIGHT,
-                row_y(index) - 1,
-                shift=-RADIUS - 5,
-                anchor="right",
-                font={"size": 11.5, "color": theme.muted},
-            )
-        )
+    for row, y in zip(rows.to_dict("records"), layout.ys, strict=True):
+        name, detail = row_texts(row, room=layout.right if narrow else None)
+        name = f"<b>{name}</b>" if row["group"] >= 0 else name
+        font = {"family": MONO, "size": 12, "color": _color(row["group"], theme, alone=theme.ink)}
+        small = {"size": 11.5, "color": theme.muted}
+        if narrow:
+            texts += [
+                _text(name, 0.0, y - SECOND, shift=9, font=font),
+                _text(detail, 0.0, y + SECOND - BAR, shift=9, font=small),
+            ]
+        else:
+            texts += [
+                _text(name, 0.0, y - 1, shift=9, font=font),
+                _text(detail, layout.right, y - 1, shift=-RADIUS - 5, anchor="right", font=small),
+            ]
     return texts
 
 
 def _node_annotations(
-    nodes: Sequence[Node], rows: pd.DataFrame, groups: Sequence[SharedGroup], *, theme: Theme
+    layout: Layout, rows: pd.DataFrame, groups: Sequence[SharedGroup], *, theme: Theme
 ) -> list[dict[str, Any]]:
     lines = rows.to_dict("records")
     texts = []
-    for node in nodes:
+    for node in layout.nodes:
         if len(node.parts) == 1 and node.tied:
-            texts.append(_beside(tied_text(node, groups), node.parts[0].y, theme))
+            texts.append(_beside(tied_text(node, groups), layout.node_left, node.parts[0].y, theme))
         else:
-            texts += _apart(node, lines, groups, theme=theme)
+            texts += _apart(node, layout.node_left, lines, groups, theme=theme)
     return texts
 
 
 def _apart(
-    node: Node, lines: Sequence[dict[str, Any]], groups: Sequence[SharedGroup], *, theme: Theme
+    node: Node, left: float, lines: Sequence[dict[str, Any]], groups: Sequence[SharedGroup], *, theme: Theme
 ) -> list[dict[str, Any]]:
     group = groups[node.group]
     head, foot = apart_texts(node, groups)
     color = _color(node.group, theme, alone=theme.ink)
     above, below = node.parts[0], node.parts[-1]
     texts = [
-        _beside(head, above.y - above.height / 2 - LINE / 2, theme),
-        _beside(foot, below.y + below.height / 2 + LINE / 2, theme, ink=theme.muted),
+        _beside(head, left, above.y - above.height / 2 - LINE / 2, theme),
+        _beside(foot, left, below.y + below.height / 2 + LINE / 2, theme, ink=theme.muted),
     ]
     for index, part in enumerate(node.parts):
         rest = index == PARTS - 1 and len(part.rows) > 1
-        texts.append(_beside(part_text(part, lines, rest=rest, group=group), part.y, theme))
+        texts.append(_beside(part_text(part, lines, rest=rest, group=group), left, part.y, theme))
         if index:
             sign = f"<b>{plain(sign_between(group))}</b>"
             font = {"size": 16, "color": color}
             y = part.y - (PART + BETWEEN) / 2
-            texts.append(_text(sign, NODE_LEFT, y, shift=14, font=font))
+            texts.append(_text(sign, left, y, shift=14, font=font))
     return texts
 
 
-def _beside(text: str, y: float, theme: Theme, *, ink: str = "") -> dict[str, Any]:
+def _beside(text: str, left: float, y: float, theme: Theme, *, ink: str = "") -> dict[str, Any]:
     font = {"size": 12, "color": ink or theme.ink}
-    return _text(text, NODE_LEFT, y, shift=RADIUS + 6, font=font)
+    return _text(text, left, y, shift=RADIUS + 6, font=font)
 
 
-def _nothing_shared(below: float, *, theme: Theme) -> dict[str, Any]:
+def _nothing_shared(layout: Layout, *, theme: Theme) -> dict[str, Any]:
     text = "<b>nothing is shared</b><br>each name has<br>its own tensor"
-    return _text(text, BOX_RIGHT, below / 2, shift=32, font={"size": 13, "color": theme.muted})
+    return _text(text, *layout.aside, shift=32, font={"size": 13, "color": theme.muted})
 
 
 def _text(text: str, x: float, y: float, *, shift: float, font: dict[str, Any], anchor: str = "left") -> dict[str, Any]:
@@ -317,11 +296,14 @@ def _text(text: str, x: float, y: float, *, shift: float, font: dict[str, Any], 
     }
 
 
-def figure(result: Sharing, *, name: str, theme: Theme = LIGHT) -> go.Figure:
+def figure(result: Sharing, *, name: str, narrow: bool = False, theme: Theme = LIGHT) -> go.Figure:
     """Draw the result's main figure: which parameter names are one tensor.
 
     Args:
         name: Of the checkpoint.
+        narrow: For a phone.
     """
     title, subtitle = f"Names and tensors of {name}", sharing_subtitle(result)
-    return sharing_graph(result.rows, result.groups, result.tensors, title=title, subtitle=subtitle, theme=theme)
+    return sharing_graph(
+        result.rows, result.groups, result.tensors, title=title, subtitle=subtitle, narrow=narrow, theme=theme
+    )

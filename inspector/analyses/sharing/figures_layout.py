@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 
 from inspector.analyses.sharing.result import SharedGroup
 from inspector.plotting.frames import column, columns
 
 PITCH, BOX = 36.0, 29.0  # pixels from row to row, and of a row's box
-BOX_LEFT, BOX_RIGHT = 0.0, 60.0  # per cent of the width
+BOX_RIGHT = 60.0  # per cent of the width; rows begin at 0
 NODE_LEFT, NODE_RIGHT = 73.0, 100.0
 TIED = 62.0  # pixels: the box of one tensor with its three lines of text
 PART, BETWEEN = 25.0, 17.0  # the box of one of several tensors, and the gap that holds = or ≠
@@ -42,16 +43,58 @@ class Node:
     parts: tuple[Part, ...]
 
 
-def row_y(index: int) -> float:
-    """Place the middle of a row, in pixels from the top."""
-    return (index + 0.5) * PITCH
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """The line from a row to its tensor."""
+
+    row: int
+    group: int
+    x: tuple[float, ...]
+    y: tuple[float, ...]
 
 
-def place_nodes(rows: pd.DataFrame, groups: Sequence[SharedGroup], tensors: pd.DataFrame) -> list[Node]:
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What is drawn where: pixels from the top, and across in the units of `width`."""
+
+    ys: tuple[float, ...]  # middles of the rows
+    box: float  # height of a row's box
+    right: float  # where rows end; they begin at 0
+    nodes: tuple[Node, ...]
+    node_left: float
+    node_right: float
+    port: float  # where curves end
+    curves: tuple[Curve, ...]  # by row
+    aside: tuple[float, float]  # where a text stands if there are no nodes
+    width: float
+    bottom: float
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """The rows of one node, by the tensor that they are."""
+
+    group: int
+    rows: tuple[int, ...]
+    tensors: tuple[tuple[int, ...], ...]
+
+    @property
+    def height(self) -> float:
+        """Pixels of its boxes and of the text beside them."""
+        if len(self.tensors) == 1:
+            return TIED
+        return 2 * LINE + len(self.tensors) * PART + (len(self.tensors) - 1) * BETWEEN
+
+    def parts(self, top: float) -> tuple[Part, ...]:
+        """Its boxes."""
+        if len(self.tensors) == 1:
+            return (Part(self.tensors[0], top + TIED / 2, TIED),)
+        first = top + LINE + PART / 2
+        return tuple(Part(rows, first + index * (PART + BETWEEN), PART) for index, rows in enumerate(self.tensors))
+
+
+def arrange(rows: pd.DataFrame, groups: Sequence[SharedGroup], tensors: pd.DataFrame) -> Layout:
     """Place each storage node beside the middle of its rows, without overlaps.
-
-    A group that is tied is one box. Any other is a box a tensor, so that no drawn line says that
-    memory is shared where it is not.
 
     Args:
         rows: `Sharing.rows`: label, group.
@@ -59,35 +102,70 @@ def place_nodes(rows: pd.DataFrame, groups: Sequence[SharedGroup], tensors: pd.D
         tensors: `Sharing.tensors`: row, group.
 
     Returns:
-        Nodes from top to bottom.
+        Nodes from top to bottom; across in per cent of the width.
+    """
+    ys = tuple((index + 0.5) * PITCH for index in range(len(rows)))
+    wanted = [(sum(ys[row] for row in shared.rows) / len(shared.rows), shared) for shared in gather(rows, groups)]
+    wanted.sort(key=lambda each: (each[0], each[1].group))
+    tops = _spread([(middle - shared.height / 2, shared.height) for middle, shared in wanted], len(rows) * PITCH)
+    nodes = nodes_at([(shared, top) for (_, shared), top in zip(wanted, tops, strict=True)], groups, tensors)
+    bottom = max([max(len(rows), 2) * PITCH, *(node.top + node.height for node in nodes)])
+    return Layout(
+        ys=ys,
+        box=BOX,
+        right=BOX_RIGHT,
+        nodes=nodes,
+        node_left=NODE_LEFT,
+        node_right=NODE_RIGHT,
+        port=NODE_LEFT,
+        curves=_curves(ys, nodes),
+        aside=(BOX_RIGHT, bottom / 2),
+        width=100.0,
+        bottom=bottom,
+    )
+
+
+def gather(rows: pd.DataFrame, groups: Sequence[SharedGroup]) -> list[Shared]:
+    """Find the rows of each node, by the tensor that they are.
+
+    A group that is tied is one box. Any other is a box a tensor, so that no drawn line says that
+    memory is shared where it is not.
     """
     members: dict[int, list[int]] = {}
     for index, group in enumerate(column(rows, "group")):
         if group >= 0:
             members.setdefault(group, []).append(index)
-    ends = {group: _tensors(rows, places, groups[group]) for group, places in members.items()}
-    heights = {group: _height(ends[group]) for group in members}
-    wanted = {g: sum(map(row_y, places)) / len(places) for g, places in members.items()}
-    order = sorted(wanted, key=lambda group: (wanted[group], group))
-    tops = _spread([(wanted[g] - heights[g] / 2, heights[g]) for g in order], len(rows) * PITCH)
-    held = groups_of_rows(tensors)
     return [
-        Node(
-            group=group,
-            groups=tuple(sorted({each for place in members[group] for each in held[place]})),
-            rows=tuple(members[group]),
-            tied=groups[group].in_memory,
-            top=top,
-            height=heights[group],
-            parts=_parts(ends[group], top),
-        )
-        for group, top in zip(order, tops, strict=True)
+        Shared(group, tuple(places), tuple(map(tuple, _tensors(rows, places, groups[group]))))
+        for group, places in members.items()
     ]
 
 
-def bottom(rows: pd.DataFrame, nodes: Iterable[Node]) -> float:
-    """Where the lowest row or node ends, in pixels from the top."""
-    return max([max(len(rows), 2) * PITCH, *(node.top + node.height for node in nodes)])
+def nodes_at(
+    placed: Sequence[tuple[Shared, float]], groups: Sequence[SharedGroup], tensors: pd.DataFrame
+) -> tuple[Node, ...]:
+    """Make a node of each, from its top."""
+    held = groups_of_rows(tensors)
+    return tuple(
+        Node(
+            group=shared.group,
+            groups=tuple(sorted({each for row in shared.rows for each in held[row]})),
+            rows=shared.rows,
+            tied=groups[shared.group].in_memory,
+            top=top,
+            height=shared.height,
+            parts=shared.parts(top),
+        )
+        for shared, top in placed
+    )
+
+
+def _curves(ys: Sequence[float], nodes: Sequence[Node]) -> tuple[Curve, ...]:
+    step = np.linspace(0.0, 1.0, 33)
+    across = tuple((BOX_RIGHT + (NODE_LEFT - BOX_RIGHT) * step).tolist())
+    ease = step * step * (3 - 2 * step)  # level at both ends
+    ends = sorted((row, part.y, node.group) for node in nodes for part in node.parts for row in part.rows)
+    return tuple(Curve(row, group, across, tuple((ys[row] + (y - ys[row]) * ease).tolist())) for row, y, group in ends)
 
 
 def groups_of_rows(tensors: pd.DataFrame) -> dict[int, tuple[int, ...]]:
@@ -112,19 +190,6 @@ def _tensors(rows: pd.DataFrame, places: Sequence[int], group: SharedGroup) -> l
     if len(apart) <= PARTS:
         return apart
     return [*apart[: PARTS - 1], [place for rest in apart[PARTS - 1 :] for place in rest]]
-
-
-def _height(tensors: Sequence[Sequence[int]]) -> float:
-    if len(tensors) == 1:
-        return TIED
-    return 2 * LINE + len(tensors) * PART + (len(tensors) - 1) * BETWEEN
-
-
-def _parts(tensors: Sequence[Sequence[int]], top: float) -> tuple[Part, ...]:
-    if len(tensors) == 1:
-        return (Part(tuple(tensors[0]), top + TIED / 2, TIED),)
-    first = top + LINE + PART / 2
-    return tuple(Part(tuple(rows), first + index * (PART + BETWEEN), PART) for index, rows in enumerate(tensors))
 
 
 def _spread(wanted: Sequence[tuple[float, float]], below: float) -> list[float]:

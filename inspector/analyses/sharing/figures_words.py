@@ -59,10 +59,14 @@ def sharing_subtitle(sharing: Sharing) -> str:
     )
 
 
-def row_texts(row: dict[str, Any]) -> tuple[str, str]:
-    """Name a row in what room its size leaves, and say its size."""
+def row_texts(row: dict[str, Any], *, room: float | None = None) -> tuple[str, str]:
+    """Name a row, and say its size.
+
+    Args:
+        room: Pixels of the name alone; None: name and size stand beside each other.
+    """
     detail = row_detail(row)
-    room = WIDTH - DETAIL_PIXELS * len(detail) - 12
+    room = (WIDTH - DETAIL_PIXELS * len(detail) if room is None else room) - 12
     return plain(shorten_name(row["label"], int(room / NAME_PIXELS))), plain(detail)
 
 

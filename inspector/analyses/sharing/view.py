@@ -30,6 +30,7 @@ def view(sharing: Sharing, request: Request, *, name: str) -> View:
                 "graph",
                 lambda theme: figure(sharing, name=name, theme=theme),
                 "Names of parameters on the left, joined to the tensors in memory that they share",
+                narrow=lambda theme: figure(sharing, name=name, narrow=True, theme=theme),
             ),
             _joins(sharing),
         ),

@@ -114,10 +114,15 @@
     }
   }
 
+  let rounds = 0;
+
   async function drawAll(night) {
+    const round = ++rounds;
+    delete document.documentElement.dataset.drawn;
     for (const place of places) {
       await draw(place, night);
       await new Promise((resolve) => setTimeout(resolve)); // so that the page can be read already
+      if (round < rounds) return; // the reader has turned the phone, or the light off
     }
     document.documentElement.dataset.drawn = "true";
   }

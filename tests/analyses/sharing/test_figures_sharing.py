@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any
 
 import plotly.graph_objects as go
@@ -166,6 +167,46 @@ def test_boxes_never_overlap_and_stay_on_the_figure() -> None:
     low, high = sorted(figure.to_dict()["layout"]["yaxis"]["range"])
     assert spans[0][0] >= low
     assert spans[-1][1] <= high
+
+
+def test_on_a_phone_each_tensor_is_below_its_last_name_and_no_line_lies_over_another() -> None:
+    names = [f"{side}{letter}.w" for side in "ab" for letter in "uvwxyz"]
+    groups = [
+        group(f"a{letter}.w", f"b{letter}.w", verdict=verdict)
+        for letter, verdict in zip("uvwxyz", VERDICTS, strict=True)
+    ]
+    figure = draw(names, groups, narrow=True)
+    boxes, storage, ports = trace(figure, "names"), trace(figure, "storage"), trace(figure, "ports")
+    spans = sorted(
+        (y - width / 2, y + width / 2)
+        for each in (boxes, storage)
+        for y, width in zip(each["y"], each["width"], strict=True)
+    )
+    assert all(below[0] - above[1] > 3 for above, below in pairwise(spans))
+    assert spans[-1][1] <= max(figure.to_dict()["layout"]["yaxis"]["range"])
+    assert list(ports["y"]) == list(storage["y"])
+    for place, y in enumerate(storage["y"]):
+        last = names.index(f"b{'uvwxyz'[(place + 1) // 2]}.w")  # the first group has one box, the others two
+        assert boxes["y"][last] < y < [*boxes["y"], math.inf][last + 1]
+    downward = {
+        (max(curve["x"]), min(curve["y"]), max(curve["y"])) for curve in curves(figure) if len({*curve["y"]}) > 1
+    }
+    assert len(downward) == len(storage["y"])
+    for one, other in combinations(downward, 2):
+        assert one[0] != pytest.approx(other[0]) or one[2] < other[1] or other[2] < one[1]
+    widest = figure.to_dict()["layout"]["meta"]["least"]
+    assert max(lane for lane, *_ in downward) < widest < 360
+    assert {curve["x"][0] for curve in curves(figure)} == {boxes["x"][0]}
+    assert [curve["y"][0] for curve in curves(figure)] == list(boxes["y"])
+
+
+def test_on_a_phone_a_name_has_a_line_of_its_own_and_what_is_stored_its_room() -> None:
+    name = "bert.embeddings.position_embed.weight"
+    figure = draw([name, "b.w"], narrow=True)
+    assert {name, "500 × 500 · 250.0K"} <= {*notes(figure)}
+    size = figure.to_dict()["layout"]
+    nothing = next(each for each in size["annotations"] if "nothing is shared" in each["text"])
+    assert max(trace(figure, "names")["y"]) + 40 < nothing["y"] < max(size["yaxis"]["range"]) - 20
 
 
 def test_the_figure_grows_with_its_rows() -> None:
