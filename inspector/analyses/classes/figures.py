@@ -10,12 +10,14 @@ import plotly.graph_objects as go
 
 from inspector.analyses.classes.result import AncestorClass, SiblingClass
 from inspector.plotting import theme as look
+from inspector.plotting.lettering import text_width
 from inspector.plotting.theme import LIGHT, Theme
 from inspector.text import plain
 
 ROW, ROW_NARROW = 30, 44  # pixels
 INDENT, INDENT_NARROW = 26, 40  # of 1000 across the figure
-LEAST, LEAST_NARROW = 480, 320  # pixels that a name takes with its remark beside it, and below it
+LEAST, LEAST_NARROW = 480, 320  # pixels that names take with their remarks beside them, and at least below them
+NAME, MARK = 14, 40  # pixels of a name's letters, and of what is beside it
 WRAP = 70  # characters in a hover's line
 OWN, LOADS, RANDOM, ANCESTOR = "own", "loads", "random", "ancestor"
 
@@ -59,7 +61,7 @@ def class_tree(
         subtitle,
         theme=theme,
         height=height,
-        meta={"least": LEAST_NARROW if narrow else LEAST},
+        meta={"least": _narrowest(rows) if narrow else LEAST},
         xaxis=look.hidden_axis(-12, 1000),
         yaxis=look.hidden_axis(len(rows) - 0.4, -0.6),
         showlegend=False,
@@ -72,7 +74,7 @@ def class_tree(
             mode="markers+text",
             text=["<br>".join(f"  {line}" for line in _lines(row, theme, narrow=narrow)) for row in rows],
             textposition="middle right",
-            textfont={"size": 14, "color": theme.ink},
+            textfont={"size": NAME, "color": theme.ink},
             hovertext=[row.hover for row in rows],
             hoverinfo="text",
             cliponaxis=False,
@@ -125,6 +127,12 @@ def _state(sibling: SiblingClass) -> str:
 def _hover(name: str, *parts: str) -> str:
     lines = (line for part in parts if part for line in textwrap.wrap(part, WRAP))
     return "<br>".join([f"<b>{plain(name)}</b>", *map(plain, lines)])
+
+
+def _narrowest(rows: Sequence[_Row]) -> int:
+    """Pixels in which each name fits right of its mark."""
+    needed = ((MARK + text_width(row.name, NAME)) / (1 - row.depth * INDENT_NARROW / 1000) for row in rows)
+    return max(LEAST_NARROW, *map(round, needed))
 
 
 def _lines(row: _Row, theme: Theme, *, narrow: bool) -> list[str]:

@@ -76,6 +76,15 @@ def test_the_models_own_class_is_hollow_too_where_the_file_lacks_its_weights():
     assert "this checkpoint's class · 2 tensors would be random" in marks.text[3]
 
 
+def test_on_a_phone_what_is_said_of_a_class_is_below_its_name_and_long_names_have_their_room():
+    narrow: Any = class_tree(HIERARCHY, SIBLINGS, name="x", narrow=True)
+    assert [text.count("<br>") for text in narrow.data[1].text] == [1] * 9
+    assert narrow.layout.meta["least"] == 320
+    long = sibling("XForConditionalGenerationOfTextFromPictures", present=True)
+    wider: Any = class_tree(HIERARCHY, (*SIBLINGS, long), name="x", narrow=True)
+    assert wider.layout.meta["least"] > 370
+
+
 def test_lines_join_each_class_to_its_parent():
     lines, marks = drawn()
     corners = list(zip(lines.x, lines.y, strict=True))
