@@ -13,6 +13,7 @@ from inspector.store.configs import keep_settings
 from inspector.store.foreign import mistral
 from inspector.store.foreign.gguf_models import NOT_READ_AS_MODEL, read_as_model
 from inspector.store.foreign.gguf_settings import NoModelError
+from inspector.store.foreign.known_names import guess_class
 from inspector.store.foreign.model_types import guess_model_type
 from inspector.store.foreign.nanogpt import NO_BIAS, SAID, absent_biases, is_nanogpt, nanogpt_config, transposed
 from inspector.store.foreign.wrappers import describe_wrappers, unwrapped
@@ -67,6 +68,8 @@ def translate(tensors: Tensors, config: dict[str, Any] | None, settings: Mapping
         if why:
             config = config | {"model_type": model_type}
             said.append(why)
+    if config is None and (guess := guess_class(found)):
+        said.append(guess)
     return Translation(found, config, Translated(_other_names(own), zeros), tuple(said))
 
 
