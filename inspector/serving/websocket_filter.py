@@ -28,6 +28,7 @@ STRANGER_NBYTES = 1 << 16  # of a message, at most, before sign-in
 SENT_NBYTES = 64_000_000  # of a message of the server, at most; a map of 262,144 tokens has 14 MB
 SCRIPT = "app.py"  # in place of its path
 PLAIN = re.compile(r"[\w-]{0,64}", re.ASCII)  # what Streamlit calls a part of a page, and writes into its log
+WIDGETS = "$$"  # how Streamlit's names of widgets begin; any other ends the run in an error
 SMALL = 300  # bytes of a message; those that say how a run ends have fewer
 
 
@@ -93,7 +94,10 @@ def fault(message: Message) -> int:
     if message.get("bytes") is None:
         return TEXT_IS_NOT_TAKEN
     request = _parse(message)
-    return 0 if request and PLAIN.fullmatch(request.rerun_script.fragment_id) else PROTOCOL_ERROR
+    if request is None or not PLAIN.fullmatch(request.rerun_script.fragment_id):
+        return PROTOCOL_ERROR
+    named = all(widget.id.startswith(WIDGETS) for widget in request.rerun_script.widget_states.widgets)
+    return 0 if named else PROTOCOL_ERROR
 
 
 def is_wanted(message: Message) -> bool:

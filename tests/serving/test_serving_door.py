@@ -316,10 +316,18 @@ def part(name: str) -> bytes:
     return message.SerializeToString()
 
 
+def changed(widget: str) -> bytes:
+    """A request to run a page after one of its widgets has changed."""
+    message = BackMsg()
+    message.rerun_script.widget_states.widgets.add().id = widget
+    return message.SerializeToString()
+
+
 @pytest.mark.parametrize(
     ("message", "code"),
     [
         ({"text": "hello"}, 1003),
+        *(({"bytes": changed(name)}, 1002) for name in ("", "linked", "x $$ID")),  # each would end in a traceback there
         ({"bytes": None}, 1003),
         ({"bytes": b"\xff" * 9}, 1002),
         *(({"bytes": part(name)}, 1002) for name in ("a\nb", "\x1b[2J", "é", "a" * 65)),  # which the log would show
