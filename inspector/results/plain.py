@@ -34,6 +34,7 @@ UNDEFINED = frozenset(
         "tokens.log_probability",
         "tokens.loss",
         "tokens.norm",
+        "tokens.output_bias",
         "tokens.percentile",
         "tokens.probability",
         "tensors.coefficient",

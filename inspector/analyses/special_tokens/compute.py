@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterator
 
 import pandas as pd
-import torch
 
 from inspector.analyses.special_tokens import words
 from inspector.analyses.special_tokens.result import SpecialTokens
 from inspector.catalog import import_ahead
-from inspector.errors import NotInCheckpointError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.tokens import Tokens
 from inspector.models.vocabulary.ends import NAMED_ONES, Ends, faults, read_ends
@@ -61,43 +58,38 @@ def _table(
     if chat.turn_end is not None:
         roles[chat.turn_end].append(TURN_END)
     listed = sorted(tokenizer.special_ids | tokenizer.added_ids | roles.keys())
-    rows = _lengths(checkpoint, progress)
+    from inspector.analyses.special_tokens.compute_rows import MeasuredRow, measure_tokens
+
+    measured, rows = measure_tokens(checkpoint, listed, progress)
     found = []
     for index in listed:
         raw = tokenizer.raw(index)
         pieces = () if raw is None else tokenizer.pieces(raw)
         named = [file for file, texts in said.tokens.items() if raw in texts]
-        norm, percentile = rows[index] if rows and index < len(rows) else (math.nan, math.nan)
+        row = measured.get(index, MeasuredRow())
         found.append(
             {
                 "token": tokenizer.visible(index),
                 "token_id": index,
                 "roles": roles[index],
                 "files": [*named, *dict.fromkeys(files[index])],
-                "norm": norm,
-                "percentile": percentile,
+                "norm": row.norm,
+                "percentile": row.percentile,
+                "at_mean": row.at_mean,
+                "equal_to": [*row.equal_to],
+                "output_bias": row.output_bias,
                 "in_template": raw is not None and raw in chat.text if chat.file else None,
                 "reachable": index in pieces,
                 "single": pieces == (index,),
             }
         )
-    return pd.DataFrame(found, columns=_COLUMNS), None if rows is None else len(rows)
+    return pd.DataFrame(found, columns=_COLUMNS), rows
 
 
-_COLUMNS = ["token", "token_id", "roles", "files", "norm", "percentile", "in_template", "reachable", "single"]
-
-
-def _lengths(checkpoint: Checkpoint, progress: Progress) -> list[tuple[float, float]] | None:
-    """Of each embedding row its norm, and the share of rows that are shorter, 0..100; None where there is no matrix."""
-    from inspector.models.vocabulary.labels import measured_rows
-
-    try:
-        _, facts, _ = measured_rows(checkpoint, progress)
-    except NotInCheckpointError:
-        return None
-    kept = facts.norms[facts.finite].sort().values
-    shorter = 100 * torch.searchsorted(kept, facts.norms) / max(len(kept), 1)
-    return list(zip(facts.norms.tolist(), shorter.masked_fill(~facts.finite, torch.nan).tolist(), strict=True))
+_COLUMNS = [
+    "token", "token_id", "roles", "files", "norm", "percentile", "at_mean", "equal_to", "output_bias", "in_template",
+    "reachable", "single",
+]  # fmt: skip
 
 
 def _without_row(tokenizer: Tokens, rows: int | None) -> Iterator[str]:
@@ -109,4 +101,4 @@ def _without_row(tokenizer: Tokens, rows: int | None) -> Iterator[str]:
         yield from (words.no_row(tokenizer.visible(index), index, rows) for index in beyond[:NAMED_ONES])
 
 
-import_ahead("inspector.models.vocabulary.labels")
+import_ahead("inspector.analyses.special_tokens.compute_rows")

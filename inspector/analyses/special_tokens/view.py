@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import repeat
+
 import pandas as pd
 
 from inspector.analyses.special_tokens import words
@@ -10,7 +12,11 @@ from inspector.request import Request
 from inspector.view.blocks import Bullets, Facts, Table
 from inspector.view.view import Headline, Verdict, View, Why
 
-COLUMNS = ["token", "token_id", "roles", "norm", "percentile", "reachable", "single", "in_template", "files"]
+COLUMNS = [
+    "token", "token_id", "roles", "norm", "percentile", "row equals", "output_bias", "reachable", "single",
+    "in_template", "files",
+]  # fmt: skip
+IF_ANY = ("row equals", "output_bias")  # columns that most checkpoints have nothing for
 ROWS = 40  # of a tokenizer's special tokens that a page shows
 
 
@@ -20,6 +26,10 @@ def view(result: SpecialTokens, request: Request, *, name: str) -> View:
         roles=[", ".join(each) for each in result.tokens["roles"]],
         files=[", ".join(each) for each in result.tokens["files"]],
     )
+    frame["row equals"] = [
+        words.equals(*row) for row in zip(frame["at_mean"], frame["equal_to"], repeat(result.names), strict=False)
+    ]
+    shown = [each for each in COLUMNS if each not in IF_ANY or any(frame[each].notna() & (frame[each] != ""))]
     facts = (Facts(words.facts(result)),) if result.template else ()  # else the headline says it all
     disagreements = (Bullets(result.disagreements),) if result.disagreements else ()
     return View(
@@ -27,7 +37,7 @@ def view(result: SpecialTokens, request: Request, *, name: str) -> View:
         beside=(
             *facts,
             *disagreements,
-            Table("special_tokens", "Special tokens", pd.DataFrame(frame[COLUMNS]), rows=ROWS),
+            Table("special_tokens", "Special tokens", pd.DataFrame(frame[shown]), rows=ROWS),
         ),
         why=(Why(words.WHY_STOPS, words.WHY_STOPS_ANSWER), Why(words.WHY_PADDING, words.WHY_PADDING_ANSWER)),
     )

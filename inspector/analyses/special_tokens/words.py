@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from inspector.analyses.special_tokens.result import SpecialTokens
 from inspector.text import plural
 
@@ -42,8 +44,13 @@ def _of_stopping(result: SpecialTokens) -> str:
 
 
 def _stops_at(result: SpecialTokens) -> str:
-    names = dict(zip(result.tokens["token_id"], result.tokens["token"], strict=True))
-    return " and ".join(f"{names[each]} (id {each})" for each in result.eos_ids)
+    return " and ".join(f"{result.names[each]} (id {each})" for each in result.eos_ids)
+
+
+def equals(at_mean: bool | None, equal_to: Sequence[int], names: Mapping[int, str]) -> str:
+    """What a row is the same as; "" where it is like no other."""
+    mean = ["the mean of all rows"] if at_mean else []
+    return ", ".join([*mean, *(names.get(each, f"id {each}") for each in equal_to)])
 
 
 def facts(result: SpecialTokens) -> dict[str, str]:

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
@@ -65,7 +67,8 @@ def make(tmp_path: Path) -> Callable[..., Path]:
         tokenizer.add_special_tokens([*FIRST, *own])
         ids = {each: tokenizer.token_to_id(each) for each in (*FIRST, *own)}
         model = random_model(architecture, vocab_size=vocab)
-        model.generation_config.eos_token_id = [ids[each] for each in eos]
+        if model.can_generate():
+            model.generation_config.eos_token_id = [ids[each] for each in eos]
         model.config.eos_token_id = [ids[each] for each in eos]
         folder = save_checkpoint(model, tmp_path)
         wrapped = PreTrainedTokenizerFast(
@@ -292,3 +295,48 @@ def test_a_check_says_that_a_template_cannot_be_rendered(make, open_path):
     found = stopping(open_path(folder))
     assert found.severity == "none"
     assert "chat_template.jinja cannot be rendered: Jinja refuses it" in found.detail
+
+
+@pytest.mark.parametrize("architecture", ["LlamaForCausalLM", "GPT2LMHeadModel", "BertForMaskedLM"])
+def test_rows_that_nobody_trained_are_told_from_others(make, open_path, architecture):
+    """transformers gives a new token the mean of all rows, and who adds one by hand copies another token's row."""
+    own = ["<new>", "<copy>"]
+    folder = make(architecture, None, own, eos=["</s>"], vocab=259)
+    model = getattr(transformers, architecture).from_pretrained(folder)
+    model.resize_token_embeddings(261, mean_resizing=True)
+    with torch.no_grad():
+        model.get_input_embeddings().weight[260] = model.get_input_embeddings().weight[2]
+    model.save_pretrained(folder)
+    found: Any = tokens(open_path(folder), progress=silent).tokens.set_index("token")
+    found = found[found["token_id"] < 261]  # GPT2Config names another one
+    assert found["at_mean"].to_dict() == {"<pad>": False, "<s>": False, "</s>": False, "<new>": True, "<copy>": False}
+    assert found["equal_to"].to_dict() == {"<pad>": [], "<s>": [], "</s>": [260], "<new>": [], "<copy>": [2]}
+    bias = model.get_output_embeddings().bias
+    assert found["output_bias"].isna().all() == (bias is None)
+    if bias is not None:
+        with torch.no_grad():
+            bias.copy_(torch.arange(len(bias)))
+        model.save_pretrained(folder)
+        found = tokens(open_path(folder), progress=silent).tokens
+        assert found["output_bias"].tolist() == found["token_id"].tolist()
+
+
+def test_a_bias_that_the_class_adds_beside_its_head_is_found(make, open_path):
+    folder = make("BartForConditionalGeneration", None, ["<new>"], eos=["</s>"], vocab=260)
+    model = transformers.BartForConditionalGeneration.from_pretrained(folder)
+    model.final_logits_bias.copy_(torch.arange(260.0)[None])
+    model.save_pretrained(folder)
+    found = tokens(open_path(folder), progress=silent).tokens
+    assert found["output_bias"].tolist() == found["token_id"].tolist()
+
+
+def test_rows_of_zeros_and_of_nan_equal_nothing(make, open_path):
+    folder = make("LlamaForCausalLM", None, ["<new>", "<copy>"], eos=["</s>"])
+    model = LlamaForCausalLM.from_pretrained(folder)
+    with torch.no_grad():
+        model.model.embed_tokens.weight[:2] = 0
+        model.model.embed_tokens.weight[259:261] = torch.nan
+    model.save_pretrained(folder)
+    found = tokens(open_path(folder), progress=silent).tokens
+    assert found["equal_to"].tolist() == [[]] * 5
+    assert found["at_mean"].tolist() == [False, False, False, None, None]
