@@ -57,9 +57,6 @@ PARALLEL = "{kind} is a wrapper for training on several devices: wrap the model 
 NO_TOKENIZER = "{name} was wrapped without a tokenizer, so it reads no text: pass tokenizer= to inspector.wrap()."
 BAR = "{desc} {bar}"  # as tqdm fills it
 NOT_HERE = "{name} was not opened in this process, so no adapter can be put on it: open both without an engine."
-ADAPTED_SECOND = (
-    "{name} is a checkpoint with an adapter on it, which cannot be the second one: ask it about the other instead."
-)
 NO_FIGURE = "This answer of {verb} has no figure: to_frame() returns its table."
 
 
@@ -220,7 +217,9 @@ class Checkpoint(Questions):
         # They must stay open while the question is answered.
         others = {name: _second(other, self._engine) for name, other in beside(parameters).items()}
         if adapted := next((each for each in others.values() if each.opened.adapter), None):
-            raise RequestError(ADAPTED_SECOND.format(name=adapted.name))
+            from inspector.store.pairs import SECOND
+
+            raise RequestError(SECOND.format(name=adapted.name))
         request = kind(**parameters | {name: each.opened.fingerprint for name, each in others.items()})
         result = self._ask(verb, **request.parameters())
         _label(result, request, self.opened, {name: each.opened for name, each in others.items()})
@@ -240,13 +239,15 @@ class Checkpoint(Questions):
         """
         if self._here is None or adapter._here is None:
             raise RequestError(NOT_HERE.format(name=(self if self._here is None else adapter).name))
+        from inspector.store.pairs import joined
+
         with libraries():
             from inspector.models.adapters.overlay import adapted
         (model, shown), (other, _) = self._here, adapter._here
         both = adapted(model, other)
         manifest = both.manifest
-        opened = Opened(
-            manifest.fingerprint, self.opened.reference, manifest.name, manifest.warnings, adapter=adapter.opened
+        opened = dataclasses.replace(
+            joined(self.opened, adapter.opened), fingerprint=manifest.fingerprint, warnings=manifest.warnings
         )
         return Checkpoint(opened, partial(_answer_here, both, shown), here=(both, shown))
 

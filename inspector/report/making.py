@@ -113,7 +113,7 @@ def _needed(chosen: Sequence[str], beside: Mapping[str, Opened]) -> dict[str, Op
 def _with_text(setting: ReportOptions, opened: Opened, overview: About) -> ReportOptions:
     if setting.text.strip():
         return setting
-    return replace(setting, text=examples_of(opened.reference, overview.mask_token)[0])
+    return replace(setting, text=examples_of(opened.parts[0].reference, overview.mask_token)[0])
 
 
 def _part(ask: Ask, context: Context, section: Section, tell: Callable[[str], None]) -> Part:

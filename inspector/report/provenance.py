@@ -110,9 +110,8 @@ def link(context: Context, slug: str, query: Mapping[str, str]) -> str:
 
 
 def reference(opened: Opened) -> str | None:
-    """A checkpoint in a link; None where it was opened by a path, or no page shows it."""
-    origin = origin_of(opened.reference)
-    return str(origin) if origin.public and not opened.adapter else None
+    """A checkpoint in a link; None where it was opened by a path."""
+    return opened.reference if all(origin_of(each.reference).public for each in opened.parts) else None
 
 
 def command(context: Context, request: Request) -> str:
@@ -157,10 +156,9 @@ def options_of_report(setting: ReportOptions, sections: Sequence[str], others: M
 
 def source(opened: Opened) -> str:
     """How the command line names a checkpoint, without an adapter on it: whoever has it in a folder, by that folder."""
+    opened = opened.base or opened
     origin = origin_of(opened.reference)
-    if not origin.path:
-        return origin.typed
-    return opened.name.removesuffix(f" + {opened.adapter.name}") if opened.adapter else opened.name
+    return opened.name if origin.path else origin.typed
 
 
 def on_it(opened: Opened) -> list[str]:

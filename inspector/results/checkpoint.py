@@ -9,11 +9,22 @@ from dataclasses import dataclass
 class Opened:
     """A checkpoint that is staged and ready for requests."""
 
-    fingerprint: str  # 64 hex digits
+    fingerprint: str  # 64 hex digits; of a base with an adapter on it, those of both
     reference: str  # as used in links; an "incoming" upload becomes "upload:…"
     name: str
     warnings: tuple[str, ...]
-    adapter: Opened | None = None  # the adapter on it, which its name ends with
+    base: Opened | None = None  # of one with an adapter on it: the one without
+    adapter: Opened | None = None  # the adapter on it
+
+    @property
+    def parts(self) -> tuple[Opened, ...]:
+        """Base and adapter; of any other checkpoint itself."""
+        return (self.base, self.adapter) if self.base and self.adapter else (self,)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the person calls it, or its parts."""
+        return tuple(each.name for each in self.parts)
 
 
 HEADS = (

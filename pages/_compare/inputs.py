@@ -153,4 +153,4 @@ def _sentence(checkpoint: Opened, overview: Overview | None) -> str:
     """One's own text from another page, else an example that the checkpoint can read."""
     if own := st.session_state.get("own text"):
         return own
-    return examples_of(checkpoint.reference, overview.mask_token if overview else None)[0]
+    return examples_of(checkpoint.parts[0].reference, overview.mask_token if overview else None)[0]

@@ -57,7 +57,7 @@ def ask(checkpoint: Opened, head: str | None, below: DeltaGenerator) -> HeadsReq
         below: A place below the fields, as `inputs.controls` gave it.
     """
     examples = FIRST.get(head or "", ())
-    if head == "next_sentence" and checkpoint.reference in DEMOS:
+    if head == "next_sentence" and checkpoint.parts[0].reference in DEMOS:
         examples = GLOSSES
     text = inputs.text(
         checkpoint, slug="heads", masks=head == "masked_lm", examples=examples, label=LABELS.get(head or "", "Text")

@@ -43,6 +43,10 @@ def both(base: Opened, line: DeltaGenerator) -> tuple[Opened, ...] | None:
     Returns:
         Both; None before both are named; none where one is not open. The page says why.
     """
+    if base.base and base.adapter:
+        name = literal(base.base.name)
+        st.info(f"{literal(base.adapter.name)} is on {name} already: open {name} alone.", icon=":material/merge:")
+        return None
     names = beside.references(base)
     with line:
         picked = [beside.pick([*ADAPTERS, *names], "adapter", "Adapter"), beside.pick(names, "merged", "Merged model")]

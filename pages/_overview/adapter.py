@@ -11,6 +11,7 @@ from inspector.analyses.adapter.result import Adapter
 from inspector.results.checkpoint import Opened
 from pages._ui import beside, parts, session
 from pages._ui.answer.rendering import PageView
+from pages._ui.opening import adapting
 from pages._ui.words import source
 
 
@@ -27,13 +28,19 @@ def draw(checkpoint: Opened) -> Changes | None:
     if session.is_preview(checkpoint):
         return None
     names = beside.references(checkpoint)
-    with st.container(key="controls", horizontal=True, vertical_alignment="bottom"):
+    line = st.container(key="controls", horizontal=True, vertical_alignment="bottom")
+    with line:
         name = beside.pick(names, "base", "Base model")
     base = session.open_beside(names.get(name, name)) if name else None
     request = AdapterRequest(base=base.fingerprint if base else "")
     found: Adapter | None = session.ask(request, beside=base)
     if found is None:
         return None
+    with line:
+        if base:
+            adapting.offer(checkpoint, base.name, base.reference)
+        elif found.base and (reference := adapting.find(found.base)):
+            adapting.offer(checkpoint, found.base, reference)
     parts.warnings(found.warnings)
     view = PageView.of(found, request, name=checkpoint.name)
     view.answer()

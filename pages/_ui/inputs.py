@@ -49,7 +49,7 @@ def text(
 
 def begin(checkpoint: Opened, *, slug: str, examples: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Have a text in the field "text" before it is drawn; gives the examples to offer."""
-    examples = examples or examples_of(checkpoint.reference, mask_token())
+    examples = examples or examples_of(checkpoint.parts[0].reference, mask_token())
     _fill_in(examples, page=slug, fingerprint=checkpoint.fingerprint)
     return examples
 

@@ -26,7 +26,7 @@ class PageQuestion:
 
     fingerprint: str
     request: Request
-    called: tuple[str, ...]  # the requester's names for the checkpoint and for the one that it is compared with
+    called: tuple[str, ...]  # the requester's names for the checkpoint, or its parts, and for what it is compared with
 
 
 def begin_run(state: MutableMapping[Any, Any]) -> None:

@@ -27,7 +27,7 @@ def of_page() -> dict[str, str]:
     texts = [text for each in asked for text in _texts(each.request)]
     others = {
         **{each.called[0]: each.fingerprint for each in asked if each not in own},
-        **{name: fingerprint for each in own for name, fingerprint in _others(each).items()},
+        **{name: fingerprint for each in own for name, fingerprint in _others(opened, each).items()},
     }
     return {
         "Checkpoint": opened.name,
@@ -40,14 +40,16 @@ def of_page() -> dict[str, str]:
     }
 
 
-def _others(question: PageQuestion) -> dict[str, str]:
+def _others(opened: Opened, question: PageQuestion) -> dict[str, str]:
     """The other checkpoints of a question: name -> fingerprint."""
-    return dict(zip(question.called[1:], beside(question.request.parameters()).values(), strict=False))
+    names = question.called[len(opened.parts) :]
+    return dict(zip(names, beside(question.request.parameters()).values(), strict=False))
 
 
 def _command(opened: Opened, question: PageQuestion) -> str:
     options = beside(question.request.parameters())
-    named = replace(question.request, **dict(zip(options, question.called[1:], strict=False)))
+    names = question.called[len(opened.parts) :]
+    named = replace(question.request, **dict(zip(options, names, strict=False)))
     return command(named.verb, opened, *named.to_argv())
 
 

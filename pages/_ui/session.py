@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import streamlit as st
 
+from inspector.analyses.overview.request import OverviewRequest
 from inspector.catalog import CATALOG
 from inspector.errors import STOPPED, CancelledError, CheckpointError, InspectorError, NotInCheckpointError
 from inspector.plotting.theme import Theme, get_theme
@@ -20,6 +21,7 @@ from inspector.serving.engine.protocol import Job
 from inspector.serving.storing.origins.outline import NOT_COMING
 from inspector.serving.storing.uploads import find_upload, under_own_name
 from inspector.settings import settings
+from inspector.store import pairs
 from inspector.store.reference import CheckpointRef, origin_of
 from inspector.text import literal
 from pages._ui import following, once, sign_in
@@ -77,11 +79,24 @@ def reach(reference: str) -> Opened:
     if st.session_state.get("stopped") == ("open", reference):
         _resume()  # the next time
         raise CancelledError(STOPPED)
-    parsed = find_upload(CheckpointRef.parse(reference), settings(), sign_in.asker())
+    named = CheckpointRef.parse(reference)
+    if len(named.origin.parts) > 1:
+        return _reach_both(*named.origin.parts)
+    parsed = find_upload(named, settings(), sign_in.asker())
     preview = st.session_state.get(PREVIEW)
     if parsed.origin.outline and (preview is None or preview.reference != reference):
         raise CheckpointError(NOT_COMING)
     return wait_for_opening(engine().open(parsed), reference)
+
+
+def _reach_both(base: str, adapter: str) -> Opened:
+    """Have a base and an adapter opened, each as if alone, and see that the one fits the other."""
+    opened = [reach(each) for each in (base, adapter)]
+    if any(map(is_preview, opened)):
+        raise CheckpointError(NOT_COMING)
+    both = pairs.joined(*opened)
+    wait(begin(OverviewRequest(), of=both), stopped_key=("open", both.reference))
+    return both
 
 
 def wait_for_opening(job: Job[Opened], reference: str) -> Opened:
@@ -111,7 +126,10 @@ def open_beside(reference: str) -> Opened | None:
         agreeing.ask(reference)
         return None
     try:
-        return reach(reference)
+        found = reach(reference)
+        if found.adapter:
+            raise CheckpointError(pairs.SECOND.format(name=found.name))
+        return found
     except InspectorError as error:
         st.error(literal(error), icon=":material/error:")
     return None
@@ -198,7 +216,7 @@ def begin(request: Request, *, of: Opened | None = None, beside: Beside = None) 
 def _question(request: Request, of: Opened | None, beside: Beside = None) -> once.PageQuestion:
     checkpoint = of or opened()
     others = (beside,) if isinstance(beside, Opened) else beside or ()
-    return once.PageQuestion(checkpoint.fingerprint, request, (checkpoint.name, *(each.name for each in others)))
+    return once.PageQuestion(checkpoint.fingerprint, request, (*checkpoint.names, *(each.name for each in others)))
 
 
 def kept(key: tuple[str, ...], make: Callable[[], T]) -> T:

@@ -17,7 +17,7 @@ from inspector.store.reference import origin_of
 from inspector.text import literal
 from pages._ui import navigation, running, session, sign_in
 from pages._ui.client import dropping, figure_files, keys
-from pages._ui.opening import agreeing, arrivals, folders, managing, under_way, uploading
+from pages._ui.opening import adapting, agreeing, arrivals, folders, managing, under_way, uploading
 
 HERE = Path(__file__).parent
 STYLE = HERE / "style.css"
@@ -155,6 +155,8 @@ def _offer_checkpoints() -> None:
         return
     if demo := (DEMOS | ADAPTERS).get(checkpoint.reference):
         st.caption(demo.description)
+    elif checkpoint.adapter:
+        adapting.draw(checkpoint)
     elif checkpoint.reference in own:
         managing.draw(checkpoint)
 

@@ -36,7 +36,8 @@ def shown(frame: pd.DataFrame) -> pd.DataFrame:
 
 def command(verb: str, checkpoint: Opened, *options: str) -> str:
     """The command line that gives the same answer."""
-    return command_line([verb, source(checkpoint), *options])
+    named, *adapter = map(source, checkpoint.parts)
+    return command_line([verb, named, *(f"--adapter={each}" for each in adapter), *options])
 
 
 def source(checkpoint: Opened) -> str:

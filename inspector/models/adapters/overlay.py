@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from functools import cached_property, partial
 
 import numpy as np
@@ -21,7 +21,7 @@ from inspector.models.adapters.names import Names
 from inspector.models.adapters.parts import Parts, read_parts
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.ties import kept_ties
-from inspector.store.hashing import fingerprint_of
+from inspector.store import pairs
 from inspector.store.manifests.columns import TensorInfo
 from inspector.store.manifests.manifest import Manifest
 from inspector.store.readers.ranges import Bytes
@@ -30,8 +30,6 @@ from inspector.text import shape_text, some
 BLOCK = 1 << 20  # numbers that are summed at once
 NAMED = 3  # names in a sentence
 FLOATS = ("float32", "bfloat16", "float16", "float64")
-FOLDER = "adapter"  # before the names of its files
-TITLE = "{base} + {adapter}"
 UNREADABLE = (
     "{adapter} has tensors whose effect on a weight is not computed here ({names}): merge it, and open the result."
 )
@@ -164,19 +162,13 @@ def adapted(base: Checkpoint, adapter: Checkpoint) -> Checkpoint:
         if any(_overlap(patch.tensor, each.tensor) for each in patches[patch.tensor.file]):
             raise NotInCheckpointError(TWICE.format(adapter=adapter.name, base=base.name, name=patch.tensor.name))
         patches[patch.tensor.file].append(patch)
-    manifest = base.manifest
-    files = (*manifest.files, *(replace(each, name=f"{FOLDER}/{each.name}") for each in adapter.manifest.files))
+    manifest = pairs.both(base.manifest, adapter.manifest)
     held = {each.name: getattr(manifest, each.name) for each in fields(Manifest)}
-    found = AdaptedManifest(
-        **held
-        | {
-            "fingerprint": fingerprint_of({each.name: each.digest for each in files}),
-            "name": TITLE.format(base=base.name, adapter=adapter.name),
-            "files": files,
-            "warnings": (*manifest.warnings, *_warnings(base, adapter, parts)),
-        },
-        patches={name: tuple(each) for name, each in patches.items()},
-    )
+    told = {
+        "name": pairs.title([base.name, adapter.name]),
+        "warnings": (*manifest.warnings, *_warnings(base, adapter, parts)),
+    }
+    found = AdaptedManifest(**held | told, patches={name: tuple(each) for name, each in patches.items()})
     return Checkpoint(found, settings=base.settings)
 
 

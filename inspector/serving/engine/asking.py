@@ -17,7 +17,7 @@ def asks(engine: Engine, opened: Opened, *others: Opened) -> Callable[..., Any]:
     names = {each.fingerprint: each.name for each in others}
 
     def ask(verb: str, tell: Callable[[str], None], /, **parameters: Any) -> Any:
-        called = [opened.name, *(names[fingerprint] for fingerprint in beside(parameters).values())]
+        called = [*opened.names, *(names[fingerprint] for fingerprint in beside(parameters).values())]
         job = engine.run(opened.fingerprint, verb, called=called, **parameters)
         while True:
             try:

@@ -17,6 +17,7 @@ from inspector.serving.engine.protocol import Progress, Status
 from inspector.serving.engine.shares import Waiters, asker
 from inspector.serving.engine.wire import OpenRequest, RunRequest
 from inspector.serving.engine.workers.outside import Outside
+from inspector.store.pairs import fingerprints_in
 
 MAX_JOBS = 512  # settled ones, kept to be found again
 MAX_NBYTES = 512_000_000  # of their results, as they came through the pipe
@@ -259,7 +260,7 @@ def keyed_request(
     if analysis is None:
         known = ", ".join(analyses)
         raise RequestError(f"There is no analysis {verb!r}: choose one of {known}.")
-    names = tuple(called)[: 1 + len(beside(parameters))]
+    names = tuple(called)[: len(fingerprints_in(fingerprint)) + len(beside(parameters))]
     request = RunRequest(
         fingerprint,
         analysis.function,

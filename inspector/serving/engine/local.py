@@ -137,8 +137,7 @@ class LocalEngine:
     def forget(self, fingerprint: str) -> None:
         """Drop a checkpoint that was deleted: its worker, its work and its results."""
         with self._lock:
-            worker = self._pool.of(fingerprint)
-            if worker:
+            for worker in self._pool.about(fingerprint):
                 self._end(worker, CancelledError("The checkpoint was deleted."))
             self._book.forget(fingerprint)
         self._dispatch()
@@ -245,7 +244,8 @@ class LocalEngine:
     def _forget_gone(self, job: LocalJob, outcome: Any) -> None:
         """Forget a checkpoint that a worker cannot find, so that it can be opened again."""
         if isinstance(outcome, CheckpointError) and isinstance(job.request, RunRequest):
-            self._book.forget(job.request.fingerprint)
+            for fingerprint in job.request.about:
+                self._book.forget(fingerprint)
 
     def _dispatch(self) -> None:
         """Give waiting jobs to free workers; the caller does not hold the lock."""

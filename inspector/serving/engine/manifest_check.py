@@ -17,6 +17,7 @@ from typing import Any
 from inspector.errors import CheckpointError, WorkerError
 from inspector.serving.engine.wire import OpenRequest, RunRequest
 from inspector.settings import Settings
+from inspector.store import pairs
 from inspector.store.configs import BLOCKS
 from inspector.store.manifests.columns import TensorInfo, Tensors, count_by_dtype, count_nbytes
 from inspector.store.manifests.entries import MANIFEST, OPENED, UPLOADS, load_manifest
@@ -105,7 +106,7 @@ def check_against_manifest(outcome: Any, request: OpenRequest | RunRequest, sett
         return
     compared = request.parameters.get("other")
     other = load_known(compared, settings) if isinstance(compared, str) else None
-    for place in lies(outcome, known, other):
+    for place in (*_of_another(outcome, known), *lies(outcome, known, other)):
         raise WorkerError(
             f"The worker's answer contradicts the headers of the checkpoint ({place}), so the worker was ended. "
             "Try again: a new worker takes over."
@@ -113,7 +114,25 @@ def check_against_manifest(outcome: Any, request: OpenRequest | RunRequest, sett
 
 
 def load_known(fingerprint: str, settings: Settings) -> Known | None:
-    """What is known of a checkpoint; None: it is no longer in the store."""
+    """What is known of a checkpoint, or of a base with an adapter on it; None: it is no longer in the store."""
+    known = [_load(each, settings) for each in pairs.fingerprints_in(fingerprint)]
+    there = [each for each in known if each]
+    if len(there) < len(known):
+        return None
+    return _know_both(*there) if len(there) > 1 else there[0]
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _know_both(base: Known, adapter: Known) -> Known:
+    return Known(pairs.both(base.manifest, adapter.manifest))
+
+
+def _of_another(answer: Any, known: Known) -> Iterator[str]:
+    if getattr(answer, "fingerprint", known.manifest.fingerprint) != known.manifest.fingerprint:
+        yield f"{type(answer).__name__}.fingerprint"
+
+
+def _load(fingerprint: str, settings: Settings) -> Known | None:
     stamps = []
     for kind in (UPLOADS, OPENED):
         try:

@@ -96,10 +96,10 @@ class Engine(Protocol):
         Equal files have one fingerprint and may have many names, one for each who opened them.
 
         Args:
-            fingerprint: The checkpoint's.
+            fingerprint: The checkpoint's; of a base with an adapter on it, both as `pairs.joined` writes them.
             verb: Names the analysis.
-            called: What the result calls the checkpoint, and the second one where there is one;
-                empty: as they were called when their files were last opened.
+            called: What the result calls the checkpoint, or base and adapter, and the second one where there is
+                one; empty: as they were called when their files were last opened.
             parameters: The analysis' own.
 
         Asking again for what is under way or done with the same parameters gives the same job.

@@ -22,6 +22,7 @@ from inspector.sandbox.confinement import Access, Confinement
 from inspector.serving.encoding import DecodeError, decode, encode
 from inspector.serving.engine.protocol import Progress
 from inspector.settings import Settings
+from inspector.store import pairs
 from inspector.store.files import Place
 from inspector.store.manifests.documents import is_fingerprint
 from inspector.store.reference import CheckpointRef
@@ -38,6 +39,7 @@ class WorkerFunctions:
     receive: str = "inspector.serving.storing.receiving:receive"
     load_manifest: str = "inspector.store.keeping.holding:load_held"
     checkpoint: str = "inspector.models.checkpoint:Checkpoint"
+    adapted: str = "inspector.models.adapters.overlay:adapted"
     prepare: str = "inspector.models.checkpoint:prepare"
     # Modules that a worker imports while nobody asks it anything, one at a time: two threads that
     # import transformers at once fail.
@@ -111,9 +113,20 @@ class RunRequest:
     early: bool = False  # of the catalog
 
     @property
+    def about(self) -> tuple[str, ...]:
+        """Of the checkpoint that is asked about; two, if it is a base with an adapter on it."""
+        return pairs.fingerprints_in(self.fingerprint)
+
+    @property
     def fingerprints(self) -> tuple[str, ...]:
         """Of the checkpoint that is asked about, and of the others that the question names."""
-        return (self.fingerprint, *(each for each in beside(self.parameters).values() if isinstance(each, str)))
+        return (*self.about, *(each for each in beside(self.parameters).values() if isinstance(each, str)))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the answer calls the checkpoint, and the others that the question names."""
+        parts = len(self.about)
+        return (pairs.title(self.called[:parts]), *self.called[parts:]) if self.called else ()
 
 
 def device_of(request: OpenRequest | RunRequest) -> str:
@@ -253,8 +266,10 @@ def _refuse_other(opened: Opened, asked: CheckpointRef) -> None:
 def _refuse_other_answer(answer: Any, asked: RunRequest) -> None:
     """Believe no answer that is about another checkpoint than the question, or calls it by another user's name."""
     others = beside(asked.parameters)
-    named = {"fingerprint": asked.fingerprint} | {f"{option}_fingerprint": each for option, each in others.items()}
-    named |= zip(("name", *(f"{option}_name" for option in others)), asked.called, strict=False)
+    named = {f"{option}_fingerprint": each for option, each in others.items()}
+    if len(asked.about) == 1:  # of two, `check_against_manifest` knows what both are known by
+        named["fingerprint"] = asked.fingerprint
+    named |= zip(("name", *(f"{option}_name" for option in others)), asked.names, strict=False)
     if any(getattr(answer, field, expected) != expected for field, expected in named.items()):
         raise DecodeError("The answer is about another checkpoint.")
 

@@ -55,6 +55,11 @@ class Origin(ABC):
         return None
 
     @property
+    def parts(self) -> tuple[str, ...]:
+        """The references of what it is put together from; of one that is opened as it is, its own."""
+        return (str(self),)
+
+    @property
     def digits(self) -> str:
         """The first digits of the stored upload that it names; "": it names files that are to be staged."""
         return ""

@@ -25,13 +25,19 @@ FILES = ("This link opens files on this server.", "Open these files")
 
 def agree(reference: str) -> None:
     """Note that the user wants this opened: by this session, and by this browser's later ones."""
-    st.session_state.setdefault(AGREED, set()).add(reference)
-    if browser := browser_of(st.context.cookies):
-        AGREEMENTS.add(browser, reference)
+    browser = browser_of(st.context.cookies)
+    for part in _parts(reference):
+        st.session_state.setdefault(AGREED, set()).add(part)
+        if browser:
+            AGREEMENTS.add(browser, part)
 
 
 def must_ask(reference: str) -> bool:
     """Whether to ask before opening this. What will be refused in any case is not asked about."""
+    return any(map(_must_ask, _parts(reference)))
+
+
+def _must_ask(reference: str) -> bool:
     origin = _origin(reference)
     if origin is None or not (origin.downloads or (origin.path and _is_open(origin.value))):
         return False
@@ -43,12 +49,13 @@ def must_ask(reference: str) -> bool:
 
 
 def ask(reference: str, instead: str = "", on_instead: Callable[[], None] | None = None) -> None:
-    """Name what a link opens, and offer to open it.
+    """Name what a link opens, or the first part of it that needs that, and offer to open it.
 
     Args:
         reference: What it names; `must_ask` holds.
         instead: Label of a button for what else can be done; empty: none.
     """
+    reference = next(filter(_must_ask, _parts(reference)))
     origin = origin_of(reference)
     sentence, button = DOWNLOADS if origin.downloads else FILES
     with st.container(border=True):
@@ -77,6 +84,12 @@ def _is_open(path: str) -> bool:
     except CheckpointError:
         return False
     return True
+
+
+def _parts(reference: str) -> tuple[str, ...]:
+    """What a reference puts together; itself, where that is nothing or cannot be read."""
+    origin = _origin(reference)
+    return origin.parts if origin and len(origin.parts) > 1 else (reference,)
 
 
 def _origin(reference: str) -> Origin | None:

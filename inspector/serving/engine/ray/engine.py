@@ -91,7 +91,8 @@ class RayEngine:
             RequestError: If there is no such analysis.
         """
         key, request = keyed_request(self._analyses, fingerprint, verb, parameters, called)
-        self._local.release(fingerprint)  # what was started to open it is needed no more
+        for each in request.about:
+            self._local.release(each)  # what was started to open it is needed no more
         with self._lock:
             if self._closed:
                 raise WorkerError(CLOSING)
@@ -120,7 +121,7 @@ class RayEngine:
         gone = CancelledError("The checkpoint was deleted.")
         with self._lock:
             self._opened.pop(fingerprint, None)
-            for job in [j for j in self._under_way.values() if _about(j) == fingerprint]:
+            for job in [j for j in self._under_way.values() if fingerprint in _about(j)]:
                 self._settle(job, gone)
             self._book.forget(fingerprint)
         self._replicas.call("forget", fingerprint)
@@ -208,7 +209,7 @@ class RayEngine:
     def _hear(self, said: Said) -> None:
         """Handle a message from or about a replica; takes the lock itself."""
         message = _read(said.data)
-        gone = None
+        gone: tuple[str, ...] = ()
         with self._lock:
             job = self._under_way.get(said.id)
             if job is None:  # it was cancelled, or has its answer
@@ -222,10 +223,11 @@ class RayEngine:
             outcome = _outcome(message, job)
             if isinstance(outcome, CheckpointError):  # it has gone: let it be opened anew
                 gone = _about(job)
-                self._book.forget(gone)
+                for fingerprint in gone:
+                    self._book.forget(fingerprint)
             self._settle(job, outcome, len(said.data))
-        if gone is not None:
-            self._local.forget(gone)
+        for fingerprint in gone:
+            self._local.forget(fingerprint)
 
     def _show(self, job: LocalJob, message: Partial) -> None:
         """Keep a partial answer; one that lies ends its question, as a worker's does."""
@@ -277,5 +279,5 @@ def _report(job: LocalJob, progress: Progress, *, taken: bool) -> None:
     job.report(progress)
 
 
-def _about(job: LocalJob) -> str:
-    return job.request.fingerprint if isinstance(job.request, RunRequest) else ""
+def _about(job: LocalJob) -> tuple[str, ...]:
+    return job.request.about if isinstance(job.request, RunRequest) else ()

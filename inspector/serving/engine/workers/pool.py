@@ -11,6 +11,7 @@ from inspector.serving.engine.wire import NOW, WARM, OpenRequest
 from inspector.serving.engine.workers.outside import NOTHING, Outside
 from inspector.serving.engine.workers.process import WorkerProcess
 from inspector.store.names import is_archive
+from inspector.store.pairs import fingerprints_in, title
 
 
 class Pool:
@@ -78,7 +79,7 @@ class Pool:
         worker.used = self._requests
         if not isinstance(job.request, OpenRequest):
             worker.fingerprint = job.request.fingerprint
-            worker.name = self._names.get(worker.fingerprint, "")
+            worker.name = title([self._names.get(each, "") for each in job.request.about])
         return worker
 
     def why_waiting(self, job: LocalJob) -> str:
@@ -104,6 +105,10 @@ class Pool:
         if fingerprint is None:
             return None
         return next((w for w in self.workers if w.fingerprint == fingerprint), None)
+
+    def about(self, fingerprint: str) -> list[WorkerProcess]:
+        """The workers that hold a checkpoint, alone or with another."""
+        return [w for w in self.workers if w.fingerprint and fingerprint in fingerprints_in(w.fingerprint)]
 
     def start_spare(self) -> None:
         """Start a spare, if the system lets us."""

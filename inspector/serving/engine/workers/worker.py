@@ -118,14 +118,14 @@ class Worker:
         first = requests[0]
         if isinstance(first, OpenRequest):
             return [self._open(first)]
-        checkpoint = self._load(first.fingerprint)
+        checkpoint = self._load(first)
         if first.needs != "names":
             if not first.early:
                 checkpoint.manifest.refuse_outline()
-            self._admit_files(checkpoint.manifest)
+            self._admit_files([checkpoint.manifest])
             if not first.early:
                 checkpoint.manifest.verify(self._progress)
-        checkpoint.called = first.called
+        checkpoint.called = first.names
         if first.batch is None:
             shows = {"show": self._show} if first.partial else {}
             answers = [find(first.function)(checkpoint, progress=self._progress, **shows, **first.parameters)]
@@ -162,22 +162,29 @@ class Worker:
             with suppress(Exception):  # a question that needs it meets the same, and says so
                 prepare(opened, settings=self._setup.settings)
 
-    def _load(self, fingerprint: str) -> Any:
+    def _load(self, request: RunRequest) -> Any:
         """The checkpoint, once its files are known to be those that were opened."""
         functions, settings = self._setup.functions, self._setup.settings
-        manifest = find(functions.load_manifest)(fingerprint, settings=settings)
-        files = getattr(manifest, "files", ())
-        loaded = fingerprint, *(file.path for file in files)  # equal files may have been opened elsewhere since
+        manifests = [find(functions.load_manifest)(each, settings=settings) for each in request.about]
+        files = (file.path for each in manifests for file in getattr(each, "files", ()))
+        names = request.called[: len(manifests)] if len(manifests) > 1 else ()  # what is said of two has their names
+        loaded = request.fingerprint, *names, *files  # equal files may have been opened elsewhere since
         if self._loaded != loaded:
             self._admitted = False
-            self._checkpoint = find(functions.checkpoint)(manifest, settings=settings)
+            checkpoints = [find(functions.checkpoint)(each, settings=settings) for each in manifests]
+            self._checkpoint, *adapter = checkpoints
+            if adapter:
+                self._admit_files(manifests)
+                for checkpoint, name in zip(checkpoints, names, strict=False):
+                    checkpoint.called = (name,)
+                self._checkpoint = find(functions.adapted)(*checkpoints)
             self._loaded = loaded
         return self._checkpoint
 
-    def _admit_files(self, manifest: Any) -> None:
+    def _admit_files(self, manifests: Sequence[Any]) -> None:
         """Let the checkpoint's files be mapped."""
         if not self._admitted:
-            limits.admit_files(sum(file.nbytes for file in getattr(manifest, "files", ())))
+            limits.admit_files(sum(file.nbytes for each in manifests for file in getattr(each, "files", ())))
             self._admitted = True
 
     def _progress(self, fraction: float | None, text: str) -> None:
@@ -199,7 +206,7 @@ class Worker:
         request = decode(batch.requests[0], *ASKED)
         try:
             if isinstance(request, RunRequest):
-                self._load(request.fingerprint)
+                self._load(request)
         except errors.InspectorError as error:
             return as_message(error)
         return None
