@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from inspector.catalog import libraries
 from inspector.errors import CheckpointError, InspectorError, MissingLibraryError, NotInCheckpointError
-from inspector.models.families import FAMILIES, Family, heads_present, in_file, longest_text, modern
+from inspector.models.families import FAMILIES, Family, heads_present, longest_text, modern
 from inspector.models.quantized.companions import Unread
 from inspector.models.quantized.formats import FLOAT8
-from inspector.models.quantized.layout import (
-    Layout,
-    Quantized,
-    codes_refusal,
-    find_layout,
-    refuse_codes,
-    refuse_many_numbers,
-)
+from inspector.models.quantized.layout import Layout, Quantized, find_layout, refuse_codes, refuse_many_numbers
+from inspector.models.vocabulary.input_matrix import find_input_matrix, find_input_shape
 from inspector.results.checkpoint import HEADS, LANGUAGE_HEADS
 from inspector.settings import Settings
 from inspector.store.manifests.columns import NARROW, TensorInfo, Tensors, with_zeros
@@ -41,11 +34,7 @@ if TYPE_CHECKING:  # torch and transformers are imported when a model is first n
     from inspector.models.tokens import Tokens
 
 
-BLOCK = 1 << 20  # numbers compared at once
-MANY_NAMES = 5_000  # in a file: to load what a loader would make of them takes less time
 NO_GGUF_MODEL = "{said} Its Overview, embeddings and numbers can be looked at."
-# Embeddings of other things than tokens.
-NO_VOCABULARY = r"pos|wpe|token_type|relative|lang_|langs|segment|patch|visi|visual"
 
 
 def prepare(manifest: Manifest, *, settings: Settings) -> None:
@@ -326,50 +315,7 @@ class Checkpoint:
         shapes = {each.name: (8 * each.nbytes,) if each.name in codes else each.shape for each in self.tensors}
         return checked_meta_model(model_class, self.config, shapes, name=self.name)
 
-    def outline(
-        self,
-        model_class: type[PreTrainedModel],
-        *,
-        dtype: torch.dtype | None = None,
-        compare: bool = True,
-        many: int = MANY_NAMES,
-        initialize: Callable[[PreTrainedModel], None] | None = None,
-    ) -> tuple[PreTrainedModel, frozenset[str]]:
-        """Build a model class as `build.build_model` does, without its numbers.
-
-        Names, shapes, dtypes, ties and storages are those of the loaded model. Only where a class
-        ties two tensors that the file holds both are those two read, to see whether they are equal.
-
-        Args:
-            compare: False: nothing is read, and what the file holds twice counts as two.
-            many: Names in the file, from which on the loader is given what it would make of them.
-            initialize: What is done to the model once the file is loaded; None: nothing.
-
-        Returns:
-            The model on the meta device, and the names of parameters that the file does not hold.
-
-        Raises:
-            CheckpointError: As `build.build_model`, and if codes cannot be read as numbers.
-        """
-        from inspector.models import build
-
-        build.quiet()
-        built = partial(
-            build.build_model,
-            model_class,
-            self.config,
-            name=self.name,
-            dtype=dtype or build.stored_dtype(self.outlines),
-            same=self._same_numbers if compare else lambda *_: False,
-            initialize=initialize,
-        )
-        if len(self.outlines) > many:
-            with suppress(Exception):  # the loader itself says below what is wrong, by the names in the file
-                if made := self._merged(model_class):
-                    return built(made)
-        return built(self.outlines)
-
-    def _merged(self, model_class: type[PreTrainedModel]) -> dict[str, torch.Tensor] | None:
+    def merged(self, model_class: type[PreTrainedModel]) -> dict[str, torch.Tensor] | None:
         """What a class loads in the place of `outlines`: a tensor for all experts of a layer, not one for each."""
         from inspector.models.naming import merge
 
@@ -377,25 +323,6 @@ class Checkpoint:
             model = self.meta_model(model_class)
             self._merges[model_class] = merge(model, self.places(model), self.outlines)
         return self._merges[model_class]
-
-    def _same_numbers(self, model: PreTrainedModel, first: str, second: str) -> bool:
-        """Whether the file holds equal numbers for two parameters of a class on the meta device.
-
-        Equal as `torch.equal` says of the loaded parameters, in their dtype. Only these two are read,
-        and no further than to the first difference.
-        """
-        import torch
-
-        one, other = (model.get_parameter_or_buffer(name) for name in (first, second))
-        if one.shape != other.shape:
-            return False
-        held, named = self.places(model).stored_as, [*model.named_parameters(remove_duplicate=False)]
-        # Tied to what the file holds under another name, a parameter has that one's numbers.
-        names = [next((held[n] for n, each in named if each is wanted and n in held), None) for wanted in (one, other)]
-        if None in names:
-            return False
-        pairs = zip(*(self.numbers(name or "", count=BLOCK) for name in names), strict=True)
-        return all(torch.equal(a.to(one.dtype), b.to(other.dtype)) for a, b in pairs)
 
     def numbers(self, name: str, *, count: int) -> Iterator[torch.Tensor]:
         """Read one tensor's numbers in the order of the file, a number of them at a time."""
@@ -424,96 +351,28 @@ class Checkpoint:
         """The header of the matrix that the class of config.json looks tokens up in, (vocab, d_model).
 
         Raises:
-            NotInCheckpointError: If the file has no such matrix, or as codes that cannot be read as numbers, or
-                without any.
+            NotInCheckpointError: As `find_input_matrix`.
         """
-        if self._embedding_refusal:
-            raise NotInCheckpointError(self._embedding_refusal)
-        family = self.family
-        if family and not family.seq2seq_lm and (found := self._matrix(family.embedding)):
-            return found
-        if (loaded := self._looked_up()) is not None:
-            return loaded
-        rows = self.setting("vocab_size").value
-        # Perceiver's classes say that they read images, those of text too: their table has a row per token
-        named = () if rows is None and self.read_instead_of_tokens[1] else self.tensors
-        matrices = [
-            tensor
-            for tensor in named
-            if len(tensor.shape) == 2 and _is_vocabulary(tensor.name) and rows in (None, tensor.shape[0])
-        ]
-        return self._first_matrix(matrices)
-
-    @property
-    def embedding_shape(self) -> tuple[int, ...]:
-        """Its shape, (vocab, d_model): by names alone where the table knows the family.
-
-        Raises:
-            NotInCheckpointError: As `embedding`.
-        """
-        if (family := self.family) is None or self._embedding_refusal:
-            return self.embedding.shape
-        others = sorted(family.ties, key=family.unembedding.__eq__)  # the output matrix last: Marian's may be another's
-        matrices = filter(None, map(self._matrix, (family.embedding, *others)))
-        return next((each.shape for each in matrices), None) or self.embedding.shape
+        return find_input_matrix(self)
 
     @cached_property
-    def _embedding_refusal(self) -> str:
-        """Why there is no matrix to look tokens up in, although it has a name in the file; "" if there is one."""
-        codes, family = self.unread.codes, self.family
-        empty = {tensor.name: tensor.name for tensor in self.tensors if 0 in tensor.shape}
-        meant = {**codes, **empty}  # stored -> the weight that it is in the place of
-        wanted = family and in_file(family.embedding, meant.values(), family.base)
-        found = [name for name, weight in meant.items() if (weight == wanted if family else _is_vocabulary(weight))]
-        if not found:
-            return ""
-        if found[0] in codes:
-            return codes_refusal(self.name, self.unread, found[0])
-        from inspector.models.incomplete import no_numbers
-
-        fault = no_numbers(self.name, {tensor.name: tensor.shape for tensor in self.tensors})
-        return fault.sentence if fault else ""
-
-    def _matrix(self, wanted: str) -> TensorInfo | None:
-        """A matrix of the file, by its name in the family's class with a head."""
-        name = in_file(wanted, self.tensors.numbers, self.family.base if self.family else "")
-        found = self.tensors.find(name) if name else None
-        return found if found and len(found.shape) == 2 else None
-
-    def _looked_up(self) -> TensorInfo | None:
-        """What the class that config.json names looks tokens up in, once it has loaded the file.
-
-        None where the class cannot be built, names no such matrix, or has no use for the file.
+    def embedding_shape(self) -> tuple[int, ...]:
+        """Its shape, (vocab, d_model), by names alone where they tell it.
 
         Raises:
-            NotInCheckpointError: If the loader finds nothing in the file to fill it with.
+            NotInCheckpointError: As `find_input_matrix`.
         """
-        try:
-            model_class = self.own_class
-            from inspector.models.build import tied_as_loaded
-            from inspector.models.naming import embedding_names
-
-            model = tied_as_loaded(lambda: self.meta_model(model_class), lambda model: self.places(model).covered)
-        except InspectorError:
-            return None
-        places, names = self.places(model), embedding_names(model)
-        if names and places.covered and places.covered.isdisjoint(names):
-            raise NotInCheckpointError(
-                f"{self.name} lacks {names[0]}, in which {model_class.__name__} looks tokens up: its Overview, or "
-                "`overview --tensors`, lists every tensor."
-            )
-        held = next((places.stored_as[name] for name in names if name in places.stored_as), None)
-        found = self.tensors.find(held) if held else None
-        return found if found and len(found.shape) == 2 else None
+        return find_input_shape(self)
 
     @cached_property
     def zeroed_rows(self) -> tuple[int, ...]:
         """Rows of the input embedding that the class of config.json sets to zero after it has loaded the file."""
+        from inspector.models.weightless.outline import build_outline
         from inspector.models.weightless.zeroed import Zeroing
 
         zeroing = Zeroing()
         try:
-            model, _ = self.outline(self.own_class, compare=False, initialize=zeroing.initialize)
+            model, _ = build_outline(self, self.own_class, compare=False, initialize=zeroing.initialize)
         except InspectorError:  # nothing is loaded
             return ()
         return zeroing.rows(model)
@@ -530,26 +389,16 @@ class Checkpoint:
             return None
         return model, self.places(model)
 
-    @property
-    def read_instead_of_tokens(self) -> tuple[str, tuple[str, ...]]:
-        """The class that config.json names, and what it reads if it reads no tokens, such as "images"."""
-        if self.structure is None:
-            return "", ()
-        from inspector.models.build import beyond_text
-        from inspector.models.naming import embedding_names
-
-        model, _ = self.structure
-        other = () if model.main_input_name == "input_ids" or embedding_names(model) else beyond_text(type(model))
-        return type(model).__name__, other
-
     @cached_property
     def outlined(self) -> tuple[PreTrainedModel, frozenset[str]]:
-        """The class that config.json names as `outline` builds it; nobody changes it.
+        """The class that config.json names as `build_outline` builds it; nobody changes it.
 
         Raises:
-            CheckpointError: As `outline`.
+            CheckpointError: As `build_outline`.
         """
-        return self.outline(self.own_class)
+        from inspector.models.weightless.outline import build_outline
+
+        return build_outline(self, self.own_class)
 
     def places(self, model: PreTrainedModel) -> Places:
         """Where a class, in whichever form, puts the tensors of the file."""
@@ -603,20 +452,6 @@ class Checkpoint:
         ahead = self.prediction(model)
         known = {*(ahead.names if ahead else ()), *self.unread.beside, *self.tensors.tables}
         return [name for name in unexpected_keys(model, self.places(model).unused) if name not in known]
-
-    def _first_matrix(self, matrices: list[TensorInfo]) -> TensorInfo:
-        if not matrices:
-            self.refuse_adapter()
-            built, inputs = self.read_instead_of_tokens
-            if inputs:
-                raise NotInCheckpointError(
-                    f"{self.name} has no embedding matrix: {built} reads {' and '.join(inputs)}, not tokens."
-                )
-            raise NotInCheckpointError(
-                f"{self.name} contains no embedding matrix that this tool can recognize: its Overview, or "
-                "`overview --tensors`, lists every tensor."
-            )
-        return max(matrices, key=lambda tensor: tensor.shape[0])
 
     def embedding_matrix(self) -> torch.Tensor:
         """The input embedding matrix as stored, (vocab, d_model).
@@ -699,11 +534,6 @@ class Checkpoint:
             raise
         except (InspectorError, LookupError):
             return self.stated_positions
-
-
-def _is_vocabulary(name: str) -> bool:
-    """Whether a name is usual for a matrix that looks tokens up."""
-    return bool(re.search(r"embed|token_embd|wte|shared", name)) and not re.search(NO_VOCABULARY, name)
 
 
 def _computable(tensor: torch.Tensor) -> torch.Tensor:

@@ -8,9 +8,8 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
-from inspector.errors import NotInCheckpointError
 from inspector.models.build import meta_model
-from inspector.models.naming import embedding_matrix
+from inspector.models.naming import input_embedding
 
 EXAMPLE_IDS = 4  # tokens of the pass that counts reused modules
 SMALL = 64_000_000  # bytes of weights that are quicker run than run without
@@ -20,21 +19,6 @@ KEPT = 64  # structures whose count is kept
 Uses = tuple[tuple[str, int], ...]  # names of modules, and how often each is run
 
 _kept: dict[tuple[type, str], Uses] = {}  # by class and configuration
-
-
-def input_embedding(model: PreTrainedModel) -> torch.Tensor:
-    """The parameter that looks tokens up, (vocab, d_model).
-
-    Raises:
-        NotInCheckpointError: If transformers names none.
-    """
-    weight = embedding_matrix(model)
-    if weight is None:
-        raise NotInCheckpointError(
-            f"transformers does not report the embedding matrix of {type(model).__name__}, so this tool cannot read "
-            "its states as tokens. You can still inspect the weights."
-        )
-    return weight
 
 
 def reused_modules(

@@ -13,6 +13,7 @@ from transformers import PreTrainedModel
 from transformers.conversion_mapping import get_model_conversion_mapping
 from transformers.core_model_loading import WeightConverter, WeightRenaming, rename_source_key
 
+from inspector.errors import NotInCheckpointError
 from inspector.models.transformers_patches import natural_key
 from inspector.store.manifests.documents import collector_paused
 
@@ -165,6 +166,21 @@ def embedding_matrix(model: PreTrainedModel) -> torch.Tensor | None:
     except (AttributeError, NotImplementedError):
         return None
     return weight if isinstance(weight, torch.Tensor) else None
+
+
+def input_embedding(model: PreTrainedModel) -> torch.Tensor:
+    """The parameter that looks tokens up, (vocab, d_model).
+
+    Raises:
+        NotInCheckpointError: If transformers names none.
+    """
+    weight = embedding_matrix(model)
+    if weight is None:
+        raise NotInCheckpointError(
+            f"transformers does not report the embedding matrix of {type(model).__name__}, so this tool cannot read "
+            "its states as tokens. You can still inspect the weights."
+        )
+    return weight
 
 
 def embedding_names(model: PreTrainedModel) -> list[str]:

@@ -15,7 +15,7 @@ import torch
 from transformers import PreTrainedModel
 
 from inspector.errors import WorkerError
-from inspector.models.execution import input_embedding
+from inspector.models.naming import input_embedding
 from inspector.models.placing.device import release, wait
 from inspector.store.readers.levels import read_setting
 

@@ -15,6 +15,7 @@ from safetensors.torch import load_file, save_file
 from inspector.analyses.embeddings.compute import embeddings
 from inspector.analyses.overview.compute import overview
 from inspector.errors import NotInCheckpointError
+from inspector.models.weightless.outline import build_outline
 from tests.conftest import silent
 from tests.families import ENCODER_DECODER, MODELS, RENAMED, UNLISTED, UNLISTED_MASKED, WITHOUT_HEAD, random_model
 
@@ -106,6 +107,6 @@ def test_two_that_the_file_holds_are_tied_where_the_loader_ties_them(tmp_path, o
         held[both[1]] = held[both[0]].clone()
         save_file(held, folder / "model.safetensors", {"format": "pt"})
     loaded = transformers.T5ForConditionalGeneration.from_pretrained(folder)
-    model, _ = open_path(folder).outline(transformers.T5ForConditionalGeneration)
+    model, _ = build_outline(open_path(folder), transformers.T5ForConditionalGeneration)
     assert model.all_tied_weights_keys == loaded.all_tied_weights_keys
     assert (model.encoder.embed_tokens.weight is model.decoder.embed_tokens.weight) is equal

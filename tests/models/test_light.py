@@ -17,6 +17,7 @@ from transformers.core_model_loading import WeightConverter, dot_natural_key
 from inspector.models import build
 from inspector.models.checkpoint import MANY_NAMES, Checkpoint
 from inspector.models.transformers_patches import SYNCHRONOUS, light_loading, natural_key
+from inspector.models.weightless.outline import build_outline
 from tests.families import ENCODER_DECODER, MODELS, RENAMED, UNLISTED, random_model, save_checkpoint
 
 EXPERTS = {"DeepseekV3ForCausalLM": {"n_routed_experts": 12}, "MixtralForCausalLM": {"num_local_experts": 12}}
@@ -34,8 +35,8 @@ def outlined(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(build, "light_loading", loading)
         try:
-            checkpoint.outline(model_class, many=many)  # what is kept of the first serves the second
-            model, missing = checkpoint.outline(model_class, many=many)
+            build_outline(checkpoint, model_class, many=many)  # what is kept of the first serves the second
+            model, missing = build_outline(checkpoint, model_class, many=many)
         except Exception as error:
             return [type(error).__name__, str(error)]
     every = [*model.named_parameters(remove_duplicate=False), *model.named_buffers(remove_duplicate=False)]
@@ -80,7 +81,7 @@ def test_a_class_loads_what_its_loader_would_make(tmp_path, open_path, monkeypat
         return build_model(model_class, config, state, **options)
 
     monkeypatch.setattr(build, "build_model", noted)
-    checkpoint.outline(type(model), many=0)
+    build_outline(checkpoint, type(model), many=0)
     assert len(given) == 1
     assert family not in EXPERTS or given[0] < len(checkpoint.tensors)
 

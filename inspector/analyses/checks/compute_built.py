@@ -17,6 +17,7 @@ from inspector.models.configs import build_config
 from inspector.models.incomplete import Fault, find_fault
 from inspector.models.naming import find_places
 from inspector.models.ties import TieFlag, find_flag, possible_ties
+from inspector.models.weightless.outline import build_outline
 from inspector.store.manifests.findings import UNLISTED, UNREAD
 
 LOADERS = ("base", "pretraining", *LANGUAGE_TASKS)  # tasks whose classes take their tensors from one file
@@ -56,7 +57,7 @@ def _unused_class(checkpoint: Checkpoint, loaded: type[PreTrainedModel]) -> tupl
     if named is loaded:
         return "", 0
     try:
-        model, missing = checkpoint.outline(named)
+        model, missing = build_outline(checkpoint, named)
     except InspectorError:  # that nobody loads it is all that matters
         return named.__name__, 0
     return named.__name__, len(_once(model, missing))

@@ -18,6 +18,7 @@ from inspector.errors import InspectorError, NotInCheckpointError, RequestError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.tokens import Tokens
 from inspector.models.vocabulary.ends import GOES_ON, Ends, faults, read_ends, turn_goes_on
+from inspector.models.vocabulary.input_matrix import read_instead_of_tokens
 from inspector.progress import Progress
 from inspector.store.staging import NO_TOKENIZER, UNREAD_TOKENIZER
 
@@ -40,7 +41,7 @@ def check_vocabulary(checkpoint: Checkpoint, progress: Progress) -> tuple[Check,
         matrix = checkpoint.embedding_matrix()
         has_tokenizer = checkpoint.tokens is not None
     except NotInCheckpointError as error:
-        if said := words.reads_no_tokens(*checkpoint.read_instead_of_tokens):
+        if said := words.reads_no_tokens(*read_instead_of_tokens(checkpoint)):
             return tuple(nothing_to_check(name, said) for name in VOCABULARY)
         step = CHECK_A_COPY if checkpoint.unread.codes else CHECK_AGAIN
         return tuple(not_checked(name, str(error), step) for name in VOCABULARY)

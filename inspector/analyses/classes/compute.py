@@ -15,6 +15,7 @@ from inspector.analyses.classes.result import ModelClasses, SiblingClass
 from inspector.models.build import build_model, own_config
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.execution import LARGE
+from inspector.models.weightless.outline import build_outline
 from inspector.progress import Progress
 from inspector.request import answers
 
@@ -37,7 +38,7 @@ def classes(checkpoint: Checkpoint, request: ClassesRequest, *, progress: Progre
     """
     progress(None, "Building the model")
     model_class = checkpoint.own_class
-    model, missing = checkpoint.outline(model_class)
+    model, missing = build_outline(checkpoint, model_class)
     progress(None, "Running the example")
     output, uses, said = model_output(checkpoint, model, request.text)
     if output is None and sum(each.nbytes for each in model.parameters()) <= LARGE:

@@ -20,6 +20,7 @@ from transformers.core_model_loading import (
 from inspector.errors import CheckpointError
 from inspector.models.build import build_model
 from inspector.models.checkpoint import Checkpoint
+from inspector.models.weightless.outline import build_outline
 
 STATELESS = (WeightRenaming, WeightConverter, PrefixChange)  # what they make of a name depends on no other name
 
@@ -76,7 +77,7 @@ def missing_of(checkpoint: Checkpoint, model_class: type[PreTrainedModel], merge
                 return missing
         except CheckpointError:  # which counts and names tensors: let it be those of the file
             pass
-    return checkpoint.outline(model_class)[1]
+    return build_outline(checkpoint, model_class)[1]
 
 
 def _whole_names(rules: Sequence[WeightTransform], stored: str) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from inspector.analyses.overview.words import BY_NAMES, HEAD_IS_ABSENT, MANY_ROW
 from inspector.errors import InspectorError, MissingLibraryError, NotInCheckpointError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.families import FAMILIES, declares_tie, in_file
+from inspector.models.weightless.outline import build_outline
 from inspector.progress import Progress
 from inspector.request import answers
 from inspector.results.checkpoint import TokenizerInfo
@@ -143,7 +144,7 @@ def _counted_by_class(checkpoint: Checkpoint) -> tuple[int, int] | None:
         places = find_places(model, [*checkpoint.tensors.names, *codes.values()])
     elif ties_stored(model, places):
         try:
-            model, _ = checkpoint.outline(type(model))
+            model, _ = build_outline(checkpoint, type(model))
         except InspectorError:
             return None
     return count_parameters(model, places)

@@ -26,8 +26,8 @@ from inspector.analyses.padding.compute_gradient import (
 from inspector.analyses.padding.result import AS_IT_IS, FRESH, LIFTED, UNMASKED, UNTIED, PaddingGradient
 from inspector.models.build import MODEL_ERRORS
 from inspector.models.checkpoint import Checkpoint
-from inspector.models.execution import input_embedding
 from inspector.models.loading import load, plan_for
+from inspector.models.naming import input_embedding
 from inspector.models.placing.device import pick_device
 from inspector.models.reading.lens_run import decoder_start
 from inspector.models.running import Loaded, memory_guard

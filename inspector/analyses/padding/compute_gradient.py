@@ -31,8 +31,8 @@ from inspector.analyses.padding.compute_taps import (
 )
 from inspector.errors import NotInCheckpointError
 from inspector.models.checkpoint import Checkpoint
-from inspector.models.execution import input_embedding
 from inspector.models.inputs import IGNORED
+from inspector.models.naming import input_embedding
 from inspector.models.running import MEMORY_SHARE, Loaded
 from inspector.store.readers.levels import read_setting
 

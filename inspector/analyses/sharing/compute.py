@@ -21,6 +21,7 @@ from inspector.models.build import build_model
 from inspector.models.copies import LiveCopies, StoredCopies
 from inspector.models.memory import count, count_once, named_tensors, overlaps
 from inspector.models.ties import FLAG, TieFlag, declared_ties, find_flag, kept_ties, possible_ties, tying_part
+from inspector.models.weightless.outline import build_outline
 from inspector.progress import Progress
 from inspector.store.manifests.columns import TensorInfo
 from inspector.text import plural
@@ -53,7 +54,7 @@ def sharing(checkpoint: Checkpoint, *, progress: Progress, count_reuse: bool = T
     """
     progress(None, "Building the model")
     early = checkpoint.manifest.is_outline
-    model, missing = checkpoint.outline(checkpoint.own_class, compare=False) if early else checkpoint.outlined
+    model, missing = build_outline(checkpoint, checkpoint.own_class, compare=False) if early else checkpoint.outlined
     progress(None, "Comparing parameters")
     tensors = dict(named_tensors(model))
     stored = {tensor.name: tensor for tensor in checkpoint.tensors}

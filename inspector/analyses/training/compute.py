@@ -28,6 +28,7 @@ from inspector.analyses.training.result import DECAYED, FROZEN, NOT_DECAYED, Dec
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.memory import shared_names
 from inspector.models.naming import embedding_matrix
+from inspector.models.weightless.outline import build_outline
 from inspector.progress import Progress
 from inspector.request import answers
 
@@ -67,7 +68,7 @@ def training(
     warmup_steps, steps = request.warmup_steps, request.steps
     progress(None, "Building the model")
     model_class = checkpoint.own_class
-    model, missing = checkpoint.outline(model_class)
+    model, missing = build_outline(checkpoint, model_class)
     frozen = _built_frozen(model_class, checkpoint)
     if any(each.requires_grad for name, each in model.named_parameters() if name in frozen):
         model.initialize_weights()  # as from_pretrained ends: a class may freeze its parameters anew there

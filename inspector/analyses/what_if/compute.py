@@ -28,6 +28,7 @@ from inspector.models.copies import StoredCopies
 from inspector.models.memory import count, count_once
 from inspector.models.running import MEMORY_SHARE
 from inspector.models.ties import possible_ties
+from inspector.models.weightless.outline import build_outline
 from inspector.progress import Progress
 from inspector.request import answers
 
@@ -76,7 +77,7 @@ def what_if(checkpoint: Checkpoint, request: WhatIfRequest, *, progress: Progres
     """
     progress(None, "Building the model")
     quiet()
-    model, missing = checkpoint.outline(_model_class(checkpoint))
+    model, missing = build_outline(checkpoint, _model_class(checkpoint))
     trained = request.steps > 0 and bool(request.text.strip())
     lesson: Lesson | str = words.NOT_ASKED
     left_out = _too_large(checkpoint, model, optimizer=None)

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
-from inspector.models.execution import input_embedding
+from inspector.models.naming import input_embedding
 
 NEW_ROWS = 8  # that the vocabulary grows by
 

@@ -30,6 +30,7 @@ from inspector.models.placing.pacing import estimate, rounds
 from inspector.models.placing.placement import Plan, find_blocks, shown_size
 from inspector.models.placing.routing import AT_ONCE, Experts, find_experts, join, run_routed
 from inspector.models.placing.stream import Stream
+from inspector.models.weightless.outline import build_outline
 from inspector.models.weightless.zeroed import Zeroing
 from inspector.progress import time_left
 from inspector.settings import MB
@@ -53,7 +54,7 @@ def stream_model(checkpoint: Checkpoint, task: str, plan: Plan, *, experts_nbyte
     """
     model_class = task_class(checkpoint.config, task)
     zeroing = Zeroing()
-    model, missing = checkpoint.outline(model_class, dtype=plan.dtype, initialize=zeroing.initialize)
+    model, missing = build_outline(checkpoint, model_class, dtype=plan.dtype, initialize=zeroing.initialize)
     zero = zeroing.rows(model)
     require(missing, task=task, name=checkpoint.name, gap=checkpoint.gap)
     held = dict(named_tensors(model))

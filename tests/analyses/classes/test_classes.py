@@ -22,6 +22,7 @@ from inspector.analyses.classes.compute_output import model_output
 from inspector.errors import CheckpointError, NotInCheckpointError
 from inspector.models.build import build_model
 from inspector.models.checkpoint import Checkpoint
+from inspector.models.weightless.outline import build_outline
 from inspector.results.checkpoint import HEADS
 from inspector.results.plain import to_json
 from inspector.settings import read_settings
@@ -458,7 +459,8 @@ def test_summaries_are_one_plain_sentence():
 
 def test_experts_are_run_without_numbers_and_without_a_traceback(open_model, capfd, caplog):
     checkpoint = open_model("MixtralForCausalLM")
-    model, _ = checkpoint.outline(transformers.MixtralForCausalLM)  # on the meta device: no numbers to fall back to
+    # On the meta device: no numbers to fall back to
+    model, _ = build_outline(checkpoint, transformers.MixtralForCausalLM)
     output, uses, warnings = model_output(checkpoint, model, "w1 w2")
     assert output is not None
     assert uses
@@ -472,7 +474,7 @@ def test_experts_are_run_without_numbers_and_without_a_traceback(open_model, cap
 def test_a_pass_without_numbers_returns_what_one_with_them_does(tmp_path, open_path, name):
     checkpoint = open_path(save_checkpoint(random_model(name, **RUNNING.get(name, {})), tmp_path / name))
     model_class = getattr(transformers, name)
-    outline, _ = checkpoint.outline(model_class)
+    outline, _ = build_outline(checkpoint, model_class)
     model, _ = build_model(model_class, checkpoint.config, checkpoint.state, name=name)
     output, uses, said = model_output(checkpoint, model, TEXT)
     assert output is not None
@@ -506,7 +508,7 @@ def cut(tensors):
 def test_a_second_look_at_few_layers_names_the_axes_of_all(open_model, monkeypatch, name):
     """Of a deep model the pass of another size has two layers."""
     checkpoint = open_model(name, **RUNNING.get(name, {}), num_hidden_layers=3)
-    model, _ = checkpoint.outline(getattr(transformers, name))
+    model, _ = build_outline(checkpoint, getattr(transformers, name))
     looked_at: list[int] = []
     look = compute_output.look_again
 
@@ -529,7 +531,7 @@ def test_classes_lack_of_merged_experts_what_they_lack_of_the_file(tmp_path, ope
     tensors = change(load_file(folder / "model.safetensors"))
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
     checkpoint = open_path(folder)
-    model, missing = checkpoint.outline(getattr(transformers, name))
+    model, missing = build_outline(checkpoint, getattr(transformers, name))
     merged = merge(checkpoint, model, missing)
     assert merged is not None
     assert len(merged.state) < len(checkpoint.outlines)
@@ -547,19 +549,19 @@ def lacking(checkpoint, model_class, merged):
 
 def test_a_file_without_merged_tensors_is_taken_as_it_is(open_model):
     checkpoint = open_model("LlamaForCausalLM")
-    assert merge(checkpoint, *checkpoint.outline(transformers.LlamaForCausalLM)) is None
+    assert merge(checkpoint, *build_outline(checkpoint, transformers.LlamaForCausalLM)) is None
 
 
 def test_merged_tensors_of_which_the_file_lacks_some_are_not_taken(open_model):
     checkpoint = open_model("MixtralForCausalLM")
-    model, missing = checkpoint.outline(transformers.MixtralForCausalLM)
+    model, missing = build_outline(checkpoint, transformers.MixtralForCausalLM)
     assert merge(checkpoint, model, missing)
     assert merge(checkpoint, model, frozenset({"model.layers.0.mlp.experts.down_proj"})) is None
 
 
 def test_a_class_with_other_conversions_is_given_the_file_itself(open_model):
     checkpoint = open_model("MixtralForCausalLM")
-    merged = merge(checkpoint, *checkpoint.outline(transformers.MixtralForCausalLM))
+    merged = merge(checkpoint, *build_outline(checkpoint, transformers.MixtralForCausalLM))
     assert merged is not None
     emptied = dataclasses.replace(merged, state={"lm_head.weight": merged.state["lm_head.weight"]})
     assert missing_of(checkpoint, transformers.MixtralForCausalLM, emptied)
