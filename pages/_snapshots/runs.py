@@ -75,7 +75,7 @@ def choose(checkpoint: Opened, line: DeltaGenerator) -> Run:
         name, snapshots = find_run(reference, roots=served_settings().roots, uploads=uploads)
     except InspectorError as error:
         st.error(literal(error), icon=":material/error:")
-        _offer_example()
+        st.button(f"Show {EXAMPLE}", on_click=_take, args=(EXAMPLE,), type="primary")
         st.stop()
     parts.warnings(state.get("run warnings", ()) if reference.startswith(f"{UPLOADS}:") else ())
     return Run(reference, name, snapshots)
@@ -106,10 +106,6 @@ def _show(opened: Opened) -> None:
     run = opened.name.rpartition("/")[0]
     left_out = [said for said in opened.warnings if " was left out: " in said]
     st.session_state["run arrived"] = f"{UPLOADS}:{run}", left_out
-
-
-def _offer_example() -> None:
-    st.button(f"Show {EXAMPLE}", on_click=_take, args=(EXAMPLE,), type="primary")
 
 
 def _take(reference: str) -> None:

@@ -68,7 +68,7 @@ def offer(examples: tuple[str, ...], *, on_take: Callable[[], None] | None = Non
     """
 
     def take() -> None:
-        _replace()
+        st.session_state["text"] = st.session_state["example"] or st.session_state["text"]
         if on_take:
             on_take()
 
@@ -177,7 +177,3 @@ def planned(below: DeltaGenerator) -> tuple[Device, Dtype, Callable[[], None]]:
 
 def _insert(mask: str) -> None:
     st.session_state["text"] = f"{st.session_state['text'].rstrip()} {mask}"
-
-
-def _replace() -> None:
-    st.session_state["text"] = st.session_state["example"] or st.session_state["text"]

@@ -15,9 +15,9 @@ from transformers import PreTrainedModel, core_model_loading
 from transformers.core_model_loading import WeightConverter, dot_natural_key
 
 from inspector.models import build
-from inspector.models.checkpoint import MANY_NAMES, Checkpoint
+from inspector.models.checkpoint import Checkpoint
 from inspector.models.transformers_patches import SYNCHRONOUS, light_loading, natural_key
-from inspector.models.weightless.outline import build_outline
+from inspector.models.weightless.outline import MANY_NAMES, build_outline
 from tests.families import ENCODER_DECODER, MODELS, RENAMED, UNLISTED, random_model, save_checkpoint
 
 EXPERTS = {"DeepseekV3ForCausalLM": {"n_routed_experts": 12}, "MixtralForCausalLM": {"num_local_experts": 12}}

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from inspector.models.pipeline import read_pipeline
+from inspector.progress import no_progress
 from inspector.settings import Settings, read_settings
 from inspector.store.configs import rebuild_config
 from inspector.store.foreign.gguf_tokenizer import stage_template, why_not_read
@@ -80,7 +81,7 @@ def archive(data: bytes, folder: Path) -> None:
     target.mkdir()
     name = "a.zip" if data.startswith(b"PK") else "a.tar.gz"
     path = _file(folder, name, data)
-    source = unpack(path, name, target, settings=_settings(folder), progress=_silent)
+    source = unpack(path, name, target, settings=_settings(folder), progress=no_progress)
     assert {path.name for path in target.iterdir()} == set(source.files)
 
 
@@ -269,7 +270,3 @@ def _file(folder: Path, name: str, data: bytes) -> Path:
     path = folder / name
     path.write_bytes(data)
     return path
-
-
-def _silent(fraction: float | None, text: str) -> None:
-    """Take progress and show nobody."""

@@ -66,7 +66,7 @@ def missing_of(checkpoint: Checkpoint, model_class: type[PreTrainedModel], merge
     """Names of a class's parameters that the file does not hold.
 
     Raises:
-        CheckpointError: As `Checkpoint.outline`.
+        CheckpointError: As `build_outline`.
     """
     if merged is not None:
         try:

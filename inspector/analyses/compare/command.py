@@ -13,7 +13,7 @@ from inspector.analyses.compare.request import CompareRequest
 from inspector.analyses.compare.result import EQUAL
 from inspector.batch.asking import Entry
 from inspector.cli.answering import AsJson, OnIt, answer, refusals, task_of
-from inspector.cli.batches import Kept, Listed, Sought, Sources, ask_many, leave, names_run, seek, show_many
+from inspector.cli.batches import Kept, Listed, Sources, ask_many, leave, names_run, seek, show_many
 from inspector.cli.child import Task
 from inspector.cli.verbs import flagged
 from inspector.errors import CheckpointError, RequestError
@@ -40,7 +40,9 @@ def compare(
     given = checkpoints or []
     with refusals(CompareRequest):
         request = CompareRequest(other=given[-1] if given else "", moved=moved, values=values)
-        entries = _pairable(seek(checkpoints, listed))
+        entries = seek(checkpoints, listed).entries
+        if len(entries) < 2:
+            raise RequestError("Name at least two checkpoints to compare, or a folder of snapshots.")
         if not _is_pair(given, listed, entries):
             if on_it:
                 raise RequestError("--adapter goes on the first of two checkpoints: name two.")
@@ -59,12 +61,6 @@ def compare(
             leave(lines)
             return
     answer(request.verb, given[0], as_json=as_json, beside={"other": given[1]}, on_it=on_it, moved=moved, values=values)
-
-
-def _pairable(sought: Sought) -> tuple[Snapshot | Entry, ...]:
-    if len(sought.entries) < 2:
-        raise RequestError("Name at least two checkpoints to compare, or a folder of snapshots.")
-    return sought.entries
 
 
 def _is_pair(given: Sequence[str], listed: Path | None, entries: Sequence[Snapshot | Entry]) -> bool:

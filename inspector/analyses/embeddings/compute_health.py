@@ -49,7 +49,7 @@ def examine(
     listed = _list_undertrained(judgment, vocabulary, bias, unreachable)
     size = tokens.size if tokens else len(matrix)
     beyond = vocabulary.loc[vocabulary["token_id"] >= size, ["token_id", "norm"]]
-    missing = tokens.beyond(len(matrix)) if tokens else _empty("token_id", "token")
+    missing = tokens.beyond(len(matrix)) if tokens else pd.DataFrame({"token_id": [], "token": []})
     lost = vocabulary.iloc[list(unreachable)][["token", "token_id", "norm"]]
     lost = lost.assign(listed=judgment.listed[list(unreachable)].numpy())
     health = Health(
@@ -169,7 +169,3 @@ def _not_finite(matrix: torch.Tensor, facts: RowFacts, vocabulary: pd.DataFrame)
         "NaN" if bool(torch.isnan(matrix[row].float()).any()) else "infinity" for row in frame["token_id"].tolist()
     ]
     return frame
-
-
-def _empty(*columns: str) -> pd.DataFrame:
-    return pd.DataFrame({column: [] for column in columns})

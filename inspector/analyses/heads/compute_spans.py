@@ -50,7 +50,8 @@ def answer_span(
     null = 0 if encoding.special_tokens_mask[0] else None
     start, end = (_chances(run.fields[name][0], places, null) for name in ("start_logits", "end_logits"))
     spans = _best(start, end, encoding, places, longest=longest)
-    frame = pd.DataFrame([{"answer": _text(span, context)} | span for span in spans])
+    texts = [context[int(span["start_character"]) : int(span["end_character"])] for span in spans]
+    frame = pd.DataFrame([{"answer": text} | span for text, span in zip(texts, spans, strict=True)])
     best = frame.iloc[0]
     shown = _window(places, int(best["start"]))
     return AnswerSpan(
@@ -110,10 +111,6 @@ def _best(
             }
         )
     return found
-
-
-def _text(span: dict[str, float | int], context: str) -> str:
-    return context[int(span["start_character"]) : int(span["end_character"])]
 
 
 def _window(places: list[int], start: int) -> list[int]:

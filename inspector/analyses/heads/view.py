@@ -25,7 +25,7 @@ from inspector.analyses.heads.result import (
 from inspector.plotting.predictions import topk_bars
 from inspector.report.content import Context, Section
 from inspector.text import percent_text
-from inspector.view.blocks import Bars, Block, Code, Facts, Figure, Sentence, Table, share_bars
+from inspector.view.blocks import Block, Code, Facts, Figure, Sentence, Table, share_bars
 from inspector.view.view import Headline, Picture, Tab, View, Why
 
 BARS = 30  # that a figure draws
@@ -69,7 +69,8 @@ def _picture(result: Any, name: str) -> Picture | None:
         columns = {"text": "token", "choice": "token_id"}
         return _bars("choices", result.choices.rename(columns=columns), f"Endings by {name}", "Endings as bars")
     if isinstance(result, AnswerSpan):
-        return Picture(_spans(result, name), _text(result))
+        spans = result.spans
+        return Picture(_spans(result, name), share_bars(spans["answer"].tolist(), spans["score"].tolist()))
     return None
 
 
@@ -89,11 +90,6 @@ def _spans(result: AnswerSpan, name: str) -> Figure:
         ),
         "Score of every valid span: starts run downward, ends to the right; the best is outlined",
     )
-
-
-def _text(result: AnswerSpan) -> Bars:
-    """The best spans as bars, for a terminal."""
-    return share_bars(result.spans["answer"].tolist(), result.spans["score"].tolist())
 
 
 def _bars(kind: str, frame: pd.DataFrame, title: str, alt: str) -> Picture:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from inspector.analyses.merge_proof import words
 from inspector.analyses.merge_proof.figures import SIGNS, grid, verdict_map, worst, worst_first
 from inspector.analyses.merge_proof.request import VerifyMergeRequest
 from inspector.analyses.merge_proof.result import MergeProof
 from inspector.report.content import Context, Section
 from inspector.report.provenance import query
-from inspector.view.blocks import Block, Bullets, Facts, Figure, Grid, Table
+from inspector.view.blocks import Bullets, Facts, Figure, Grid, Table
 from inspector.view.view import Headline, Picture, Tab, View, Why
 
 MOST_LAYERS = 36  # columns of the text picture
@@ -31,7 +29,10 @@ def view(proof: MergeProof, request: VerifyMergeRequest, *, name: str) -> View:
             _text(proof),
         ),
         beside=(Facts(words.facts(proof)),),
-        tabs=(Tab("Tensors", lambda: _tensors(proof)), Tab("Signs", lambda: [Bullets(words.signs(SIGNS))])),
+        tabs=(
+            Tab("Tensors", lambda: [Table("tensors", "Every tensor", worst_first(proof.tensors))]),
+            Tab("Signs", lambda: [Bullets(words.signs(SIGNS))]),
+        ),
         why=tuple(Why(question, answer) for question, answer in words.WHY),
         more="--json prints every tensor; --rows all compares every number.",
     )
@@ -49,10 +50,6 @@ def _text(proof: MergeProof) -> Grid | None:
         tuple((None,) * len(row) for row in found),
         "verdict: ✓ merged, ≈ within rounding, · as in the base, ✗ not merged",
     )
-
-
-def _tensors(proof: MergeProof) -> Iterator[Block]:
-    yield Table("tensors", "Every tensor", worst_first(proof.tensors))
 
 
 def _asked(context: Context) -> VerifyMergeRequest:

@@ -68,16 +68,17 @@ def judge_causal(
         readings |= found
         progress(len(readings) / (len(encoding.ids) - 1), f"Judging {len(encoding.ids) - 1:,} tokens")
     totals = Totals.of(readings, checkpoint, loaded)
-    special = tokens.special_ids - {tokens.role("unk")[1]}
+    marks = tokens.special_ids - {tokens.role("unk")[1]}
+    special = [
+        bool(added) or index in marks for added, index in zip(encoding.special_tokens_mask, encoding.ids, strict=True)
+    ]
     return Plausibility(
         text=request.text,
         by=request.by,
         device=str(loaded.device),
         dtype=loaded.precision,
         milliseconds=run.milliseconds,
-        tokens=token_frame(
-            tokens, encoding, readings, special=[bool(added) or index in special for added, index in _marked(encoding)]
-        ),
+        tokens=token_frame(tokens, encoding, readings, special=special),
         judged=len(readings),
         pseudo_log_likelihood=None,
         pseudo_perplexity=None,
@@ -87,11 +88,6 @@ def judge_causal(
         alternatives=alternative_frame(tokens, readings),
         warnings=(*loaded.notes, *checkpoint.length_notes(len(encoding.ids)), *warnings(tokens, encoding, readings)),
     )
-
-
-def _marked(encoding: Encoding) -> list[tuple[int, int]]:
-    """For each token whether the tokenizer added it, and its id."""
-    return list(zip(encoding.special_tokens_mask, encoding.ids, strict=True))
 
 
 def _run(checkpoint: Checkpoint, loaded: Loaded, encoding: Encoding, by_blocks_from: int) -> Forward:

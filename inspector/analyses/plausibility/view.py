@@ -29,7 +29,7 @@ def view(result: Plausibility, request: PlausibilityRequest, *, name: str) -> Vi
         )
         if result.judged
         else None,
-        beside=tuple(_beside(result)),
+        beside=(Sentence(words.totals(result)),) if result.judged else (),
         tabs=(Tab("Tokens", lambda: [_tokens(result)]), Tab("Alternatives", lambda: _alternatives(result))),
         why=tuple(_why(result)),
         more="--json prints the log probability of each token, and -k alternatives at its position.",
@@ -45,11 +45,6 @@ def _bars(result: Plausibility) -> Bars:
         tuple(row["bits"] for row in rows),
         tuple(f"{row['bits']:.1f} bits, rank {row['rank']:,}; {instead[row['position']]}" for row in rows),
     )
-
-
-def _beside(result: Plausibility) -> Iterator[Block]:
-    if result.judged:
-        yield Sentence(words.totals(result))
 
 
 def _tokens(result: Plausibility) -> Table:

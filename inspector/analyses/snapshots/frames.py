@@ -95,7 +95,7 @@ def follow(answers: Sequence[tuple[Snapshot, Vitals]], *, against: str = "first"
     snapshot, reference = answers[0 if against == "first" else -1]
     alike = [_comparable(reference, vitals) for _, vitals in answers]
     others = [each.name for (each, _), same in zip(answers, alike, strict=True) if not same]
-    warnings = [warning for _, vitals in answers for warning in _named(vitals)]
+    warnings = [f"{vitals.name}: {warning}" for _, vitals in answers for warning in vitals.warnings]
     if others:
         warnings.append(
             f"Drift and neighbors of {', '.join(others[:3])}{' and others' if len(others) > 3 else ''} are left out: "
@@ -199,10 +199,6 @@ def _comparable(reference: Vitals, other: Vitals) -> bool:
     """Whether row 37 of the one is about the same token as row 37 of the other."""
     facts = ("vocabulary", "rows", "columns")
     return all(getattr(reference, fact) == getattr(other, fact) for fact in facts)
-
-
-def _named(vitals: Vitals) -> list[str]:
-    return [f"{vitals.name}: {warning}" for warning in vitals.warnings]
 
 
 def _placed(answers: Sequence[tuple[Snapshot, T]]) -> list[tuple[tuple[Any, ...], T]]:

@@ -31,7 +31,7 @@ def view(plan: TrainingPlan, request: TrainingRequest, *, name: str) -> View:
         beside=(
             Facts(words.counts(plan) | words.memory_in_short(plan)),
             Table("reasons", "Reasons for decay or no decay", plan.reasons),
-            *_shared(plan),
+            *([Bullets(shared)] if (shared := words.shared(plan)) else []),
         ),
         tabs=(
             Tab("Learning rates", lambda: _rates(plan)),
@@ -61,11 +61,6 @@ def _grid(plan: TrainingPlan) -> Grid:
         tuple(tuple(rate / plan.learning_rate for rate in row) for row in rates.values()),
         f"share of the highest rate, {plan.learning_rate:g}, at the update above",
     )
-
-
-def _shared(plan: TrainingPlan) -> Iterator[Block]:
-    if shared := words.shared(plan):
-        yield Bullets(shared)
 
 
 def _decay(plan: TrainingPlan, example: DecayExample) -> Iterator[Block]:

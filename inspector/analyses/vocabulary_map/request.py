@@ -67,7 +67,7 @@ class ProjectRequest(Request):
         super().__post_init__()
         if self.implementation == UMAP_LEARN and self.method != "umap":
             raise RequestError("umap-learn computes only UMAPs: choose umap as the map.", option="method")
-        if self.implementation == OURS and self._theirs() != _defaults():
+        if self.implementation == OURS and {name: getattr(self, name) for name in THEIRS} != _defaults():
             raise RequestError(
                 "Minimum distance, spread and densMAP are options of umap-learn: choose it as the implementation.",
                 option="implementation",
@@ -77,9 +77,6 @@ class ProjectRequest(Request):
                 f"Minimum distance must be at most the spread, {self.spread:g}, not {self.min_dist:g}.",
                 option="min_dist",
             )
-
-    def _theirs(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in THEIRS}
 
     @property
     def ours(self) -> ProjectRequest:

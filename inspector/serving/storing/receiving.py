@@ -59,10 +59,6 @@ class _Asked:
 EVERYBODYS = _Asked(None, "")
 
 
-def _asked(folder: Path) -> _Asked:
-    return _Asked(read_told(folder), sender_of(folder.name))
-
-
 def look_ahead(origin: Origin, reach: Reach) -> BackgroundHasher | None:
     """Hash what a worker is about to open where it lies, while it reads the headers; None: it is the store's."""
     if origin.arrives or origin.digits:
@@ -108,7 +104,8 @@ def receive(
             if source.packed:
                 end()
             if source.owned:
-                asked = next(map(_asked, origin.held(reach.settings)), EVERYBODYS)  # an archive on the disk is nobody's
+                held = (_Asked(read_told(each), sender_of(each.name)) for each in origin.held(reach.settings))
+                asked = next(held, EVERYBODYS)  # an archive on the disk is nobody's
                 staged = own / UPLOADS / told.fingerprint
                 manifest = _received_uploads(staged, source, asked, settings=reach.settings, progress=progress)
             else:

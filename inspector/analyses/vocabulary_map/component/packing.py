@@ -52,7 +52,7 @@ def pack(points: pd.DataFrame) -> PackedPoints:
         "token_id": ("i4", ordered["token_id"].to_numpy(dtype="<i4").tobytes()),
         "kind": ("u1", pd.Categorical(kinds, names).codes.astype("u1").tobytes()),
         **{name: ("f4", ordered[name].to_numpy(dtype="<f4").tobytes()) for name in NUMBERS if name in ordered},
-        "tokens": ("text", _lines(ordered)),
+        "tokens": ("text", "\n".join(map(visible, column(ordered, "token"))).encode()),
     }
     if "flagged" in ordered:
         parts["flagged"] = ("u1", ordered["flagged"].to_numpy(dtype="u1").tobytes())
@@ -89,11 +89,6 @@ def _in_drawing_order(points: pd.DataFrame, axes: list[str]) -> pd.DataFrame:
     placed = where(points, np.isfinite(points[axes].to_numpy(dtype=float)).all(axis=1))
     ranks = pd.Categorical(placed["kind"], list(KIND_STYLES)).codes
     return placed.iloc[np.argsort(ranks, kind="stable")]
-
-
-def _lines(points: pd.DataFrame) -> bytes:
-    lines = "\n".join(visible(token) for token in column(points, "token"))
-    return lines.encode()
 
 
 def unpack_ids(text: object, points: pd.DataFrame) -> tuple[int, ...]:
