@@ -5,7 +5,9 @@ Streamlit checks names and origins for its websocket alone, and lets everybody u
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlsplit
 
 import streamlit as st
@@ -54,6 +56,11 @@ NOT_SERVED = Refusal(404, "There is nothing here: go to the first page.")
 NOT_SIGNED_IN = Refusal(401, "You are not signed in: open the first page and sign in there.")
 NO_TOKEN = Refusal(
     401, "This server is for whoever started it: open the address that it printed then, which ends in a token."
+)
+NOT_ALLOWED = Refusal(
+    403,
+    "You are signed in, but this account may not use this server: ask the administrator, who lists users in "
+    "INSPECTOR_PEOPLE.",
 )
 NOT_THROUGH_PROXY = Refusal(401, "You are not signed in: open this server by the address of its sign-in page.")
 
@@ -127,11 +134,16 @@ class AccessControl:
     def _unless_signed_in(self, request: HTTPConnection, path: str) -> Refusal | None:
         if self._settings.sign_in == "proxy":
             names = request.headers.getlist(self._settings.header)  # a proxy that adds to a forged one sends two
-            claims = proxy_claims(request.headers, self._settings)
-            return None if len(names) == 1 and is_admitted(claims, self._settings) else NOT_THROUGH_PROXY
+            claims = proxy_claims(request.headers, self._settings) if len(names) == 1 else {}
+            return self._unless_admitted(claims, NOT_THROUGH_PROXY)
         if self._settings.sign_in == "none" or _is_for_all(request.scope, path):
             return None
-        return None if is_admitted(cookie_claims(request.cookies), self._settings) else (NOT_SIGNED_IN)
+        return self._unless_admitted(cookie_claims(request.cookies), NOT_SIGNED_IN)
+
+    def _unless_admitted(self, claims: Mapping[str, Any], unknown: Refusal) -> Refusal | None:
+        if is_admitted(claims, self._settings):
+            return None
+        return NOT_ALLOWED if claims.get("is_logged_in") is True else unknown
 
 
 def local_path(scope: Scope) -> str:

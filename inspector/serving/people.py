@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from secrets import token_urlsafe
 from typing import Any
 
+from starlette.requests import HTTPConnection
 from streamlit.auth_util import get_cookie_with_chunks, get_origin_from_redirect_uri, get_secrets_auth_section
 from streamlit.web.server.server_util import get_cookie_secret
 from streamlit.web.server.starlette.starlette_app_utils import decode_signed_value
@@ -111,6 +112,14 @@ def proxy_claims(headers: Mapping[str, str], settings: Serving) -> dict[str, Any
         return {}
     name = (headers.get(settings.header) or "").strip()
     return {"is_logged_in": True, "email": name, "email_verified": True} if name and "," not in name else {}
+
+
+def person_of(request: HTTPConnection, settings: Serving) -> str:
+    """What tells who sends a request from everybody else; empty where the server is one person's."""
+    if settings.sign_in == "none":
+        return browser_secret(request.cookies)
+    proxy = settings.sign_in == "proxy"
+    return identity_of(proxy_claims(request.headers, settings) if proxy else cookie_claims(request.cookies))
 
 
 def is_admitted(claims: Mapping[str, Any], settings: Serving) -> bool:

@@ -18,7 +18,8 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.runtime import runtime_util
 
 from inspector.serving.fragment_reruns import FragmentRerunFilter
-from inspector.serving.people import cookie_claims, is_admitted
+from inspector.serving.people import cookie_claims, is_admitted, person_of
+from inspector.serving.reconnecting import SESSIONS, SessionOwners
 from inspector.serving.settings import Serving
 
 REQUESTS = {"rerun_script", "stop_script", "file_urls_request", "app_heartbeat"}
@@ -48,12 +49,14 @@ class WebsocketFilter:
         app: What comes next.
         script: The script's path as Streamlit tells it.
         settings: Who may use the server.
+        sessions: Whose they are.
     """
 
-    def __init__(self, app: ASGIApp, *, script: str, settings: Serving) -> None:
+    def __init__(self, app: ASGIApp, *, script: str, settings: Serving, sessions: SessionOwners = SESSIONS) -> None:
         self._app = app
         self._script = script.encode()
         self._settings = settings
+        self._sessions = sessions
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Watch a websocket; anything else passes."""
@@ -61,7 +64,8 @@ class WebsocketFilter:
             await self._app(scope, receive, send)
             return
         reports = FragmentRerunFilter()
-        stranger = self._is_stranger(HTTPConnection(scope))
+        request = HTTPConnection(scope)
+        stranger, person = self._is_stranger(request), person_of(request, self._settings)
 
         async def receive_wanted() -> Message:
             while True:
@@ -76,11 +80,17 @@ class WebsocketFilter:
         async def send_discreetly(message: Message) -> None:
             data = message.get("bytes")
             if data and (self._script in data or len(data) < SMALL):
-                message = {**message, "bytes": discreet(data, reports)}
+                message = {**message, "bytes": self._noted(data, person, reports)}
             with suppress(OSError):  # the browser is gone: what is received next says so, and Streamlit closes in peace
                 await send(message)
 
-        await self._app(scope, receive_wanted, send_discreetly)
+        await self._app(self._sessions.keep_apart(scope, person), receive_wanted, send_discreetly)
+
+    def _noted(self, data: bytes, person: str, reports: FragmentRerunFilter) -> bytes:
+        told = ForwardMsg.FromString(data)
+        if session := told.new_session.initialize.session_id:
+            self._sessions.note(session, person)
+        return discreet(told, reports)
 
     def _is_stranger(self, request: HTTPConnection) -> bool:
         """Whether somebody sees only the page with the sign-in button; a proxy lets no other in."""
@@ -111,10 +121,8 @@ def is_wanted(message: Message) -> bool:
     return kind in REQUESTS
 
 
-def discreet(data: bytes, reports: FragmentRerunFilter) -> bytes:
+def discreet(message: ForwardMsg, reports: FragmentRerunFilter) -> bytes:
     """A message of the server without what it says of this machine; `reports` hears of its runs."""
-    message = ForwardMsg()
-    message.ParseFromString(data)
     reports.told(message)
     if message.WhichOneof("type") == "new_session":
         session = message.new_session

@@ -180,7 +180,7 @@ def people_who_are_not_listed_are_turned_away(page: Page, guarded: Server, perso
     expect(page.get_by_test_id("stMain")).to_contain_text(f"You are signed in as {person}, but this")
     expect(page.get_by_test_id("stSidebar")).to_have_count(0)
     assert runs.session
-    assert put_file(page, guarded.url, runs.session)[0] == 401
+    assert put_file(page, guarded.url, runs.session)[0] == 403
     page.get_by_role("button", name="Sign out").click()
     expect(page.get_by_role("button", name="Sign in")).to_be_visible()
 

@@ -16,6 +16,7 @@ from inspector.serving import people
 from inspector.serving.access_control import AccessControl
 from inspector.serving.access_token import AccessToken
 from inspector.serving.headers import Headers, content_policy, inline_scripts, security_headers
+from inspector.serving.reconnecting import SessionOwners
 from inspector.serving.settings import read_serving
 from inspector.serving.websocket_filter import STRANGER_NBYTES, WebsocketFilter
 from tests.models.loops import run
@@ -131,7 +132,9 @@ def test_behind_a_proxy_strangers_get_nothing():
     ada, eve = ((HOST, (b"x-forwarded-user", name)) for name in (b"ada", b"eve"))
     assert status(ask(guarded, "/media/x", headers=ada)) == 200
     assert status(ask(guarded, "/_stcore/stream", headers=ada, kind="websocket")) == 101
-    assert status(ask(guarded, "/media/x", headers=eve)) == 401
+    refused = ask(guarded, "/media/x", headers=eve)  # signed in, and not listed: no sign-in page would help
+    assert (status(refused), b"ask the administrator" in refused[1]["body"]) == (403, True)
+    assert status(ask(guarded, "/_stcore/stream", headers=eve, kind="websocket")) == 403
 
 
 @pytest.mark.parametrize("people", ["", "ada,@x.org"])
@@ -256,22 +259,22 @@ def test_a_signed_cookie_opens_the_door(oidc):
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    ("wrong", "expected"),
     [
-        cookie(secret="d" * 32),
-        cookie(name="_streamlit_user_tokens"),  # signed, but for another purpose
-        cookie(origin="http://elsewhere.example"),
-        cookie(is_logged_in=False),
-        cookie(email="eve@elsewhere.example"),
-        cookie(email_verified=False),
-        (b"cookie", b'_streamlit_user={"is_logged_in": true}'),
-        (b"cookie", b"_streamlit_user=\xff\xfe.x.y"),
-        (b"cookie", b"_streamlit_user=chunks-99"),
+        (cookie(secret="d" * 32), 401),
+        (cookie(name="_streamlit_user_tokens"), 401),  # signed, but for another purpose
+        (cookie(origin="http://elsewhere.example"), 401),
+        (cookie(is_logged_in=False), 401),
+        (cookie(email="eve@elsewhere.example"), 403),  # known, and not listed
+        (cookie(email_verified=False), 403),
+        ((b"cookie", b'_streamlit_user={"is_logged_in": true}'), 401),
+        ((b"cookie", b"_streamlit_user=\xff\xfe.x.y"), 401),
+        ((b"cookie", b"_streamlit_user=chunks-99"), 401),
     ],
 )
-def test_any_other_cookie_does_not(oidc, wrong):
-    assert status(ask(oidc, "/_stcore/upload_file/a/b", "PUT", [HOST, wrong])) == 401
-    assert status(ask(oidc, "/media/x", headers=[HOST, wrong])) == 401
+def test_any_other_cookie_does_not(oidc, wrong, expected):
+    assert status(ask(oidc, "/_stcore/upload_file/a/b", "PUT", [HOST, wrong])) == expected
+    assert status(ask(oidc, "/media/x", headers=[HOST, wrong])) == expected
 
 
 def requests() -> dict[str, BackMsg]:
@@ -383,8 +386,44 @@ def test_a_browser_that_is_gone_ends_in_peace():
     async def send(message):
         raise OSError("gone")
 
-    run(WebsocketFilter(app, script=SCRIPT, settings=read_serving({}))({"type": "websocket"}, receive, send))
+    scope = {"type": "websocket", "headers": []}
+    run(WebsocketFilter(app, script=SCRIPT, settings=read_serving({}))(scope, receive, send))
     assert received == [{"type": "websocket.disconnect"}]
+
+
+def connected(
+    sessions: SessionOwners, headers: list[tuple[bytes, bytes]], session: str, **environment: str
+) -> list[str]:
+    """What a connection names that would go on with a session; the app then tells of this session."""
+    found: list[str] = []
+
+    async def app(scope, receive, send):
+        found.extend(part.strip() for part in dict(scope["headers"])[b"sec-websocket-protocol"].decode().split(","))
+        greeting = ForwardMsg()
+        greeting.new_session.initialize.session_id = found[2] if len(found) > 2 else session
+        await send({"type": "websocket.send", "bytes": greeting.SerializeToString()})
+
+    filtered = WebsocketFilter(app, script=SCRIPT, settings=read_serving(environment), sessions=sessions)
+    ask(
+        filtered, kind="websocket", headers=[*headers, (b"sec-websocket-protocol", f"streamlit, x, {session}".encode())]
+    )
+    return found
+
+
+@pytest.mark.parametrize("sign_in", ["proxy", "none"])
+def test_nobody_goes_on_with_a_session_that_somebody_else_began(sign_in):
+    """Whoever names its id would see all that it shows, and act in its user's name."""
+    secret = "s" * 32
+    proxy = {"INSPECTOR_SIGN_IN": "proxy", "INSPECTOR_PROXY_SECRET": secret}
+    known = {
+        "proxy": lambda name: [(b"x-forwarded-user", name), (b"x-inspector-secret", secret.encode())],
+        "none": lambda name: [(b"cookie", b"inspector_browser=" + name * 43)],
+    }[sign_in]
+    environment = proxy if sign_in == "proxy" else {}
+    sessions = SessionOwners()
+    assert connected(sessions, known(b"a"), "one", **environment) == ["streamlit", "x"]  # begun before this server
+    assert connected(sessions, known(b"a"), "one", **environment) == ["streamlit", "x", "one"]
+    assert connected(sessions, known(b"e"), "one", **environment) == ["streamlit", "x"]
 
 
 def test_the_greeting_tells_nothing_of_the_machine():
