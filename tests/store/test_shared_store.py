@@ -436,7 +436,11 @@ def test_copies_make_room_first_and_none_that_is_in_use(tmp_path, folder_place):
     assert here == {"own", "pinned", "used"}
     assert result.exists()
     assert set(names(second)) == {"own", "copied", "pinned", "used"}  # it can be fetched again
-    with pytest.raises(CheckpointError, match="The store is full"):
+    tight = replace(full, store_nbytes=quota.used_nbytes(second))
+    with pytest.raises(CheckpointError, match=r"The store is full: .*: wait for that, or set") as refused:
+        room.make_room(2, tight)  # a deletion would take them from every server
+    assert "delete" not in str(refused.value)
+    with pytest.raises(CheckpointError, match=r"The store is full: .*: delete own \("):
         room.make_room(full.store_nbytes, full)
     assert {stored.name for stored in list_checkpoints(second)} == here
     kinds = {kind.name: kind.can_go for kind in quota.account(second).kinds}

@@ -126,16 +126,22 @@ def _refusal(missing: int, nbytes: int, settings: Settings) -> str:
             f"The upload has {nbytes / MB:,.1f} MB, but the store is limited to {quota}: set INSPECTOR_STORE_MB "
             "higher, or open the checkpoint as a folder."
         )
-    named, freed = [], 0
-    for upload in account(settings).uploads:
-        everybodys = read_owners(settings.home / UPLOADS / upload.fingerprint) is None
-        if freed < missing and len(named) < NAMED and not upload.pinned and everybodys:
-            named.append(f"{upload.name} ({upload.nbytes / MB:,.1f} MB)")
-            freed += upload.nbytes
-    advice = (
-        f"delete {' and '.join(named)}, the least recently used, or" if named else "make room by deleting an upload, or"
-    )
     return (
         f"The store is full: it would need {missing / MB:,.1f} MB more than its {quota}: "
-        f"{advice} set INSPECTOR_STORE_MB higher."
+        f"{_advice(missing, settings)}, or set INSPECTOR_STORE_MB higher."
     )
+
+
+def _advice(missing: int, settings: Settings) -> str:
+    """What makes room; nothing is to be deleted that goes by itself, and that every server would lose."""
+    named, freed, copies = [], 0, 0
+    for upload in account(settings).uploads:
+        entry = settings.home / UPLOADS / upload.fingerprint
+        if is_marked(entry, settings):
+            copies += upload.nbytes
+        elif freed < missing and len(named) < NAMED and not upload.pinned and read_owners(entry) is None:
+            named.append(f"{upload.name} ({upload.nbytes / MB:,.1f} MB)")
+            freed += upload.nbytes
+    if copies >= missing:
+        return "copies of uploads that the shared store has make room once nobody uses or pins them: wait for that"
+    return f"delete {' and '.join(named)}, the least recently used" if named else "make room by deleting an upload"

@@ -30,6 +30,8 @@ def draw(checkpoint: Opened) -> None:
                 _offer_sharing(fingerprint, is_shared=mine.shared)
             pins.draw(fingerprint, place="sidebar")
             st.divider()
+        if settings().store:
+            st.caption("Other servers share the store: what you delete is gone from all of them.")
         sure = st.checkbox("Yes, delete it from the store permanently", key=f"sure {fingerprint}")
         st.button("Delete", on_click=_delete, args=(fingerprint,), disabled=not sure, icon=":material/delete:")
 
