@@ -29,6 +29,7 @@ else:
     from inspector.serving.headers import Headers, failure
     from inspector.serving.people import check_sign_in
     from inspector.serving.place import check_confinement
+    from inspector.serving.readiness import Readiness, ReadyAddress, check_start
     from inspector.serving.settings import serving
     from inspector.serving.start import name_pages_in_the_frame, starting, take_turns
     from inspector.serving.storing.arriving import Arriving
@@ -42,16 +43,19 @@ else:
     try:
         check_sign_in(serving())
         check_confinement(settings(), missing_here)
+        check_start(settings())
     except SettingsError as error:
         raise SystemExit(str(error)) from None
     name_pages_in_the_frame()
     take_turns()
     send_more_than_is_read()
+    readiness = Readiness(settings())
     app = st.App(
         SCRIPT,
-        lifespan=starting,
+        lifespan=partial(starting, readiness=readiness),
         middleware=[
             Middleware(Headers),
+            Middleware(ReadyAddress, readiness=readiness),
             Middleware(AccessControl, settings=serving(), token=access_token()),
             Middleware(WebsocketFilter, script=SCRIPT, settings=serving()),
             Middleware(Uploads, begin=partial(Arriving, settings=settings()), most_nbytes=settings().upload_nbytes),

@@ -18,25 +18,27 @@ from streamlit.web.server.server_util import get_display_address, get_url
 
 from inspector.serving.access_token import access_token
 from inspector.serving.place import is_local
+from inspector.serving.readiness import Readiness
 from inspector.serving.uploads import clean_up
 
 TURN_SECONDS = 5.0  # that a run waits for a stopped one, which ends as soon as it draws something
 
 
 @asynccontextmanager
-async def starting(app: Any) -> AsyncIterator[dict[str, Any]]:
-    """Print the address, open a browser, and clean up meanwhile."""
+async def starting(app: Any, *, readiness: Readiness) -> AsyncIterator[dict[str, Any]]:
+    """Print the address, open a browser, then clean up and look whether the server can work."""
     token = access_token()
     address = f"{get_url(_host())}/"
     sys.stdout.write(f"Checkpoint Inspector is at {address}{token.query if token else ''}\n")
     sys.stdout.flush()  # or a log file has it when the server ends
     if not st.get_option("server.headless"):
         asyncio.get_running_loop().call_soon(open_browser, f"{address}{token.query_once if token else ''}")
-    cleaning = asyncio.create_task(clean_up())
+    tasks = [asyncio.create_task(clean_up()), asyncio.create_task(readiness.watch())]
     try:
         yield {}
     finally:
-        cleaning.cancel()
+        for task in tasks:
+            task.cancel()
 
 
 def _host() -> str:

@@ -21,6 +21,7 @@ ROUTES = (
     "robots.txt",
     "static/nothing.js",
     "_stcore/health",
+    "_stcore/ready",
     "_stcore/host-config",
     "_stcore/metrics",
     "_stcore/script-health-check",

@@ -1,0 +1,152 @@
+"""Whether the server can do its work: what stops its start, and what it tells whoever watches it.
+
+The process lives as long as Streamlit's own health address answers, which browsers ask before they connect. Whether
+questions would be answered is another thing, with an address of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import tempfile
+import time
+from collections.abc import Callable
+from threading import Lock
+
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from inspector.errors import InspectorError, SettingsError
+from inspector.serving.access_control import local_path
+from inspector.serving.engine.ray.cluster import refuse_without_ray
+from inspector.serving.storing.shared.remote import open_remote
+from inspector.settings import Settings
+from inspector.store.disk import disk_sentence
+
+READY = "_stcore/ready"
+FRESH_SECONDS = 2.0  # for which what was found is told again
+LOOK_SECONDS = 10.0  # between two looks when nobody asks
+LOG = logging.getLogger("inspector.server")
+NO_FILES = (
+    "The server has as many files and connections open as the system allows it: raise that limit (nofile), or wait "
+    "until users leave."
+)
+
+
+def check_start(settings: Settings) -> None:
+    """See that the server can answer anything at all; a shared store may come later.
+
+    Raises:
+        SettingsError: If it cannot; the text says why.
+    """
+    for find in (engine_fault, home_fault):
+        if fault := find(settings):
+            raise SettingsError(fault)
+
+
+def faults(settings: Settings) -> tuple[str, ...]:
+    """Why what users ask would fail now, a sentence each, without a path; empty: it would not."""
+    found = (find(settings) for find in (engine_fault, home_fault, shared_store_fault))
+    return tuple(fault for fault in found if fault)
+
+
+def home_fault(settings: Settings) -> str:
+    """Why nothing could be stored; empty: it can."""
+    try:
+        settings.home.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=settings.home) as file:
+            file.write(b"x")
+    except OSError as error:
+        if error.errno in {errno.EMFILE, errno.ENFILE}:
+            return NO_FILES
+        return disk_sentence(error, settings) or (
+            f"The store's folder cannot be written ({error.strerror}): set INSPECTOR_HOME to a folder that belongs to "
+            "the server's user."
+        )
+    return ""
+
+
+def shared_store_fault(settings: Settings) -> str:
+    """Why no upload could be shared; empty: it can, or there is no shared store."""
+    if not settings.store:
+        return ""
+    try:
+        open_remote(settings).size("checkpoints")
+    except InspectorError as error:
+        return str(error)
+    return ""
+
+
+def engine_fault(settings: Settings) -> str:
+    """Why nothing could be computed; empty: it can."""
+    if settings.engine == "ray":
+        try:
+            refuse_without_ray()
+        except SettingsError as error:
+            return str(error)
+    return ""
+
+
+class Readiness:
+    """What was found last, and the log's lines about changes; every method may be called from any thread.
+
+    Args:
+        settings: Of the store and the engine.
+        look: Finds what is wrong.
+        clock: Tells the seconds.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        look: Callable[[Settings], tuple[str, ...]] = faults,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._settings, self._find, self._clock = settings, look, clock
+        self._lock = Lock()
+        self._found: tuple[str, ...] = ()
+        self._when: float | None = None
+
+    def look(self) -> tuple[str, ...]:
+        """What is wrong now, or was a moment ago; a change goes to the log."""
+        with self._lock:
+            if self._when is None or self._clock() - self._when > FRESH_SECONDS:
+                found = self._find(self._settings)
+                for fault in found:
+                    if fault not in self._found:
+                        LOG.warning("not ready: %s", fault)
+                if self._found and not found:
+                    LOG.warning("ready again")
+                self._found, self._when = found, self._clock()
+            return self._found
+
+    async def watch(self) -> None:
+        """Look again and again, so that the log tells of changes that nobody asks about."""
+        while True:
+            await run_in_threadpool(self.look)
+            await asyncio.sleep(LOOK_SECONDS)
+
+
+class ReadyAddress:
+    """Answer whoever asks whether the server can work: a load balancer asks by address, and nobody signs it in.
+
+    Args:
+        app: What comes next.
+        readiness: What is told.
+    """
+
+    def __init__(self, app: ASGIApp, *, readiness: Readiness) -> None:
+        self._app = app
+        self._readiness = readiness
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, or pass the request on."""
+        if scope["type"] != "http" or local_path(scope) != READY or scope["method"] not in {"GET", "HEAD"}:
+            await self._app(scope, receive, send)
+            return
+        found = await run_in_threadpool(self._readiness.look)
+        answer = PlainTextResponse("\n".join(found) or "ready", status_code=503 if found else 200)
+        await answer(scope, receive, send)
