@@ -14,6 +14,7 @@ from inspector.results.checkpoint import Opened
 from inspector.serving import place, start
 from inspector.serving.access_token import access_token
 from inspector.serving.people import identity_of, is_admin, is_admitted, proxy_claims
+from inspector.serving.readiness import Readiness
 from inspector.serving.settings import Serving, read_serving, serving
 from inspector.settings import read_settings, settings
 from pages._ui.words import command
@@ -247,7 +248,7 @@ def started(listening, monkeypatch, capsys):
         monkeypatch.setattr(start, "open_browser", seen.append)
 
         async def enter():
-            async with start.starting(None) as state:
+            async with start.starting(None, readiness=Readiness(settings(), look=lambda found: ())) as state:
                 await asyncio.sleep(0)
                 assert state == {}
 
