@@ -20,6 +20,7 @@ from inspector.text import percent_text, plain, shorten
 
 ACROSS = 12  # positions that stand side by side with legible tokens
 WIDTH = 620  # pixels for which tokens are cut; Plotly fits their size to the true width
+PHONE = 250  # the same for a phone
 LETTER, SIZE = 7.8, 11  # pixels that a letter takes at most, and the height of letters
 NARROWEST = 44  # pixels of a cell with a legible token: more columns make the figure wider
 SCROLLED = 456  # pixels of all columns where the figure scrolls because the page is narrow
@@ -41,6 +42,7 @@ class Grid:
     small: bool  # all cells in one view, without tokens
     tokens: tuple[str, ...]
     labels: tuple[str, ...]  # of layers
+    room: int = WIDTH  # pixels of all columns
 
     @property
     def columns(self) -> int:
@@ -62,7 +64,7 @@ class Grid:
     @property
     def letters(self) -> int:
         """Characters of the longest token that a cell shows."""
-        return int(min(max(WIDTH / self.columns / LETTER, 5), LONGEST))
+        return int(min(max(self.room / self.columns / LETTER, 5), LONGEST))
 
     @property
     def slanted(self) -> bool:
@@ -76,14 +78,14 @@ class Grid:
 
     def fit(self, token: str, sign: str = "") -> str:
         """The token as far as a cell has room for it."""
-        room = max(WIDTH / self.columns, NARROWEST) - 6
+        room = max(self.room / self.columns, NARROWEST) - 6
         whole = len(token) <= LONGEST and text_width(sign + token, SIZE) <= room
         return token if whole else shorten(token, self.letters - len(sign))
 
     @property
     def width(self) -> int | None:
         """Width of the figure in pixels; None takes what there is."""
-        if self.small or self.columns * NARROWEST <= WIDTH:
+        if self.small or self.columns * NARROWEST <= self.room:
             return None
         return 120 + self.columns * NARROWEST
 
@@ -101,6 +103,7 @@ def token_heatmap(
     small: bool | None = None,
     chosen: tuple[int, int] | None = None,
     emphasized: Sequence[int] = (),
+    narrow: bool = False,
 ) -> go.Figure:
     """Draw layers by positions, each cell with its top token, colored by a number.
 
@@ -120,6 +123,7 @@ def token_heatmap(
             1,000 cells.
         chosen: Layer and position of the cell that is outlined before anything is clicked.
         emphasized: Positions to look at, such as masks: they are framed, and named in bold.
+        narrow: For a phone: positions run downward if there are fewer layers, however few they are.
 
     Returns:
         A figure whose trace "cells" is one transparent bar a cell, with customdata
@@ -131,8 +135,8 @@ def token_heatmap(
     if small is None:
         small = len(tokens) * len(names) > MANY
     if down is None:
-        down = not small and ACROSS < len(tokens) >= len(names)
-    grid = Grid(down=down, small=small, tokens=tuple(tokens), labels=tuple(names))
+        down = not small and (0 if narrow else ACROSS) < len(tokens) >= len(names)
+    grid = Grid(down, small, tuple(tokens), tuple(names), room=PHONE if narrow else WIDTH)
     coloring = coloring or color_cells("probability", cells=cells, states=cells, pinned=cells)
     faded = [
         grid.repeats(position, token) and coloring.name in OF_THE_TOP

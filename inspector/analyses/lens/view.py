@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import partial
 
 import pandas as pd
+import plotly.graph_objects as go
 
 from inspector.analyses.lens import words
 from inspector.analyses.lens.figures import token_heatmap
@@ -14,6 +16,7 @@ from inspector.analyses.lens.figures_lines import MEASURES, rung_lines
 from inspector.analyses.lens.frames import typed_marks
 from inspector.analyses.lens.request import LensRequest
 from inspector.analyses.lens.result import Lens
+from inspector.plotting.theme import Theme
 from inspector.report.content import Context, Section
 from inspector.view.blocks import Block, Bullets, Figure, Grid, Sentence, Table
 from inspector.view.view import Headline, Picture, Tab, View, Why
@@ -23,22 +26,28 @@ def view(lens: Lens, request: LensRequest, *, name: str) -> View:
     """The heat map of the last step, how far it can be trusted, and how the steps agree."""
     rung = lens.rungs[-1]
     cells, coloring = last_step(lens)
+
+    def draw(theme: Theme, *, narrow: bool = False) -> go.Figure:
+        return token_heatmap(
+            cells,
+            tokens=lens.tokens,
+            layers=lens.layers,
+            theme=theme,
+            title=f"Top tokens of {name}",
+            subtitle=f"by {rung}, colored by {coloring.name}",
+            coloring=coloring,
+            emphasized=typed_marks(lens.tokens, request.text),
+            narrow=narrow,
+        )
+
     return View(
         Headline(words.headline(lens, request.text)),
         picture=Picture(
             Figure(
                 "heatmap",
-                lambda theme: token_heatmap(
-                    cells,
-                    tokens=lens.tokens,
-                    layers=lens.layers,
-                    theme=theme,
-                    title=f"Top tokens of {name}",
-                    subtitle=f"by {rung}, colored by {coloring.name}",
-                    coloring=coloring,
-                    emphasized=typed_marks(lens.tokens, request.text),
-                ),
+                draw,
                 f"Top token by {rung} at every layer and position",
+                narrow=partial(draw, narrow=True),
             ),
             _grid(lens, cells, coloring),
         ),

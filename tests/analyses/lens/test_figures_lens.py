@@ -106,6 +106,19 @@ def test_a_large_map_stays_in_one_view_or_scrolls() -> None:
     assert wide["data"][0]["text"][0][0] == "token"
 
 
+def test_on_a_phone_few_layers_stand_side_by_side_and_many_scroll() -> None:
+    def drawn(layers: int) -> dict[str, Any]:
+        shown = cells({(layer, position): "australian" for layer in range(layers) for position in range(10)})
+        tokens = [f"t{n}" for n in range(10)]
+        return token_heatmap(shown, tokens=tokens, title="t", narrow=True).to_dict()
+
+    few, many = drawn(5), drawn(10)
+    assert few["layout"].get("width") is None
+    assert [len(row) for row in few["data"][0]["text"]] == [5] * 10
+    assert {text_width(text, 11) <= 250 / 5 for row in few["data"][0]["text"] for text in row} == {True}
+    assert many["layout"]["width"] >= 10 * 44
+
+
 def test_ranks_run_from_one_at_the_top_and_are_named_at_their_ends() -> None:
     ranks = pd.DataFrame(
         {
