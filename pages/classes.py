@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import streamlit as st
 
 from inspector.analyses.classes import words
@@ -22,8 +24,9 @@ parts.warnings(classes.warnings)
 st.markdown(literal(words.headline(classes)))
 
 family, tree = parts.main_row((1, 1))
-drawn = parts.drawn(lambda theme: class_tree(classes.hierarchy, classes.siblings, name=checkpoint.name, theme=theme))
-with family, st.container(key="family_tree", height=parts.frame_height(drawn)):
+tree_of = partial(class_tree, classes.hierarchy, classes.siblings, name=checkpoint.name)
+drawn = parts.drawn(lambda theme: tree_of(theme=theme), narrow=lambda theme: tree_of(narrow=True, theme=theme))
+with family, parts.place("family_tree", drawn):
     parts.chart(drawn, alt="Model classes from torch.nn.Module down; the tabs Loads as and Adds list the same")
 with tree, st.container(key="module_tree", gap="xxsmall"):
     st.caption("Its modules; identical blocks share a line with the contents of the first.")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 
-import streamlit as st
-
 from inspector.analyses.sharing.result import Sharing
 from inspector.catalog import request_of
 from inspector.view.blocks import Bullets, Figure
@@ -23,8 +21,8 @@ parts.warnings(sharing.warnings)
 
 def draw_graph(figure: Figure) -> int | None:
     """Draw the graph; gives the row that was clicked."""
-    graph = parts.drawn(figure.draw)
-    with st.container(key="sharing_graph", height=parts.frame_height(graph)):
+    graph = parts.drawn(figure.draw, narrow=figure.narrow)
+    with parts.place("sharing_graph", graph):
         picked = parts.clickable(graph, key=figure.name, alt=figure.alt)
     return picked[0] if picked else None
 

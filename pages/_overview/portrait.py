@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import streamlit as st
+from functools import partial
 
 from inspector.analyses.checks.request import CheckRequest
 from inspector.analyses.checks.result import Checks
@@ -28,18 +28,17 @@ def draw(checkpoint: Opened, overview: Overview, figure: Figure) -> overview_par
     if color == "rms":
         checks = session.ask(CheckRequest())
     rms = checks.rms if checks else ()
-    with st.container(key="portrait_place"):
+    paint = partial(
+        portrait_figure,
+        portrait,
+        title=f"What {overview.name} consists of",
+        subtitle=portrait_subtitle(color, checks.values if checks else "none"),
+        color=color,
+        rms=rms,
+    )
+    with parts.place("portrait_place"):
         picked = parts.clickable(
-            parts.drawn(
-                lambda theme: portrait_figure(
-                    portrait,
-                    title=f"What {overview.name} consists of",
-                    subtitle=portrait_subtitle(color, checks.values if checks else "none"),
-                    color=color,
-                    rms=rms,
-                    theme=theme,
-                )
-            ),
+            parts.drawn(lambda theme: paint(theme=theme), narrow=lambda theme: paint(narrow=True, theme=theme)),
             key=figure.name,
             alt=figure.alt,
         )

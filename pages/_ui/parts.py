@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from textwrap import wrap
 from typing import Any, Literal
 
 import plotly.graph_objects as go
@@ -25,6 +26,7 @@ from pages._ui.words import command
 CHART = {"displaylogo": False, "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"]}
 SCREENFUL = 485  # pixels that a page's picture may take
 SQUEEZED = 720  # pixels: up to here a figure is drawn in a screenful
+LETTERS, LINE = 54, 18  # on a phone: of a line below a title, and pixels of one
 TAB = "tab"  # which one is open, in the address
 VERDICTS = {
     "tied": "green",
@@ -82,16 +84,36 @@ def count(label: str, number: int | None, *, explanation: str = "") -> None:
     st.metric(label, count_text(number) if number >= 100_000 else exact, help=f"{exact}. {explanation}")
 
 
-def drawn(draw: Callable[[Theme], go.Figure]) -> go.Figure:
-    """Draw a figure in the page's colors; a dark one carries what is otherwise on paper, for the files made of it."""
+def drawn(draw: Callable[[Theme], go.Figure], *, narrow: Callable[[Theme], go.Figure] | None = None) -> go.Figure:
+    """Draw a figure in the page's colors.
+
+    Args:
+        draw: The figure.
+        narrow: The same for a phone.
+
+    Returns:
+        A figure that, if it is not what is on paper, carries what is otherwise there, for the files made of it.
+    """
     theme = session.theme()
-    figure = draw(theme)
+    own = narrow if narrow and session.is_phone() else draw
+    figure = own(theme)
     figure.layout.paper_bgcolor = theme.page  # what is drawn without a ground is lost on another
-    if theme is not LIGHT:
-        dark = plain(figure, theme)
-        paper = list(changes(dark, plain(draw(LIGHT), LIGHT)))
-        figure.update_layout(meta=dark["layout"].get("meta", {}) | {"paper": paper})
+    if own is not draw:
+        _break_title(figure)
+    if theme is not LIGHT or own is not draw:
+        shown = plain(figure, theme)
+        paper = list(changes(shown, plain(draw(LIGHT), LIGHT)))
+        figure.update_layout(meta=shown["layout"].get("meta", {}) | {"paper": paper})
     return figure
+
+
+def _break_title(figure: go.Figure) -> None:
+    """Give the second line of a title the lines that it takes on a phone: Plotly breaks none."""
+    layout: Any = figure.layout
+    lines = wrap(layout.title.subtitle.text or "", LETTERS, break_long_words=False, break_on_hyphens=False) or [""]
+    layout.title.subtitle.text = "<br>".join(lines)
+    layout.margin.t += LINE * (len(lines) - 1)
+    layout.height += LINE * (len(lines) - 1)
 
 
 def chart(
@@ -219,6 +241,18 @@ def in_tabs(*labels: str, opened_by: Mapping[str, str] | None = None) -> Sequenc
         if tab := next(named, None):
             st.session_state[TAB] = tab
     return st.tabs(labels, key=TAB, bind="query-params")
+
+
+def place(key: str, framed: go.Figure | None = None) -> DeltaGenerator:
+    """The place of a picture that has a drawing for phones: any other one scrolls sideways where the page is narrow.
+
+    Args:
+        key: Of the place, if it scrolls.
+        framed: A figure that is to be no higher than a screen; a phone's takes what it needs.
+    """
+    if session.is_phone():
+        return st.container(key=f"narrow_{key}")
+    return st.container(key=key, height=frame_height(framed) if framed else "content")
 
 
 def elsewhere(checkpoint: Opened, *asked: Request | tuple[str, ...]) -> None:

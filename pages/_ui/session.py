@@ -45,6 +45,11 @@ def theme() -> Theme:
     return get_theme(st.context.theme.type)
 
 
+def is_phone() -> bool:
+    """Whether the browser says that it is a phone's: it says so from the first request on, and never how wide it is."""
+    return "Mobi" in (st.context.headers.get("User-Agent") or "")
+
+
 def opened() -> Opened:
     """The open checkpoint; without one the page ends here."""
     checkpoint = st.session_state.get("opened")

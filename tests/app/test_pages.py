@@ -14,6 +14,7 @@ from typing import Any, cast
 
 import pandas as pd
 import pytest
+import streamlit as st
 import torch
 from safetensors.numpy import load_file
 from streamlit.testing.v1 import AppTest
@@ -38,6 +39,7 @@ FIGURES = {
     ("lens", "demo-bert"), ("masked_lm", "demo-bert"), ("padding", "demo-bert"),
     ("sharing", "demo-bert"), ("training", "demo-gpt2"),
 }  # fmt: skip
+PHONE = "Mozilla/5.0 (iPhone; CPU iPhone OS 26_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Mobile/15E148"
 DOWNLOAD = "a__b"  # a checkpoint's name, as downloads are often called
 BESIDE = [(slug, {"view": "Two checkpoints"}) for slug in ("compare", "lens", "masked_lm")]
 BERT = DEMOS["demo-bert"].folder
@@ -125,6 +127,26 @@ def test_a_page_takes_every_name_of_a_checkpoint(
     assert not app.exception
     assert not app.error
     assert DOWNLOAD in titles(app) or (slug, demo) not in FIGURES
+
+
+@pytest.mark.parametrize("slug", ["overview", "sharing", "classes"])
+def test_a_phone_shows_the_drawing_for_phones_and_saves_the_wide_one(
+    slug: str, open_app: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def first() -> dict[str, Any]:
+        return json.loads(open_app(slug).get("plotly_chart")[0].proto.spec)
+
+    wide = first()
+    monkeypatch.setattr(type(st.context), "headers", {"User-Agent": PHONE})
+    narrow = first()
+    assert narrow["layout"]["meta"]["least"] < 360 < wide["layout"]["meta"]["least"]
+    paper = narrow["layout"]["meta"].pop("paper")
+    for path, value in paper:
+        holder = narrow
+        for step in path[:-1]:
+            holder = holder[step]
+        holder[path[-1]] = value
+    assert narrow == wide
 
 
 def test_a_png_is_sharp_on_paper() -> None:

@@ -17,6 +17,7 @@ HEADING, LONGEST = 64, 1_800  # pixels
 WHOLE = 0.9  # of the picture
 WIDE, FOLD = 1280, 720  # pixels: on a screen so wide, a picture ends here
 PHONE, ZOOMED = 390, 640  # pixels: a phone, and WIDE at 200 %
+AGENT = "Mozilla/5.0 (Linux; Android 16) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Mobile Safari/537.36"
 PLOT, PLACE, MAP = ".js-plotly-plot", ".st-key-picture", ".stage canvas"
 CARDS = ".st-key-questions [data-testid=stHorizontalBlock]"  # the first of them
 # page -> its picture, and inputs without which it has none
@@ -90,6 +91,10 @@ SMALL = """smallest => [...document.querySelectorAll(".js-plotly-plot svg text")
     const size = parseFloat(getComputedStyle(text).fontSize) * Math.hypot(a, b);
     return size < smallest ? [`“${text.textContent}” is ${size.toFixed(1)} px high`] : [];
   })"""
+# Charts that scroll sideways, but for maps of tokens.
+SCROLLERS = """() => [...document.querySelectorAll(".js-plotly-plot")]
+  .filter(chart => !chart.closest("[class*=heatmap_frame]") && chart.getBoundingClientRect().right > innerWidth)
+  .map(chart => `${chart.querySelector(".gtitle").textContent} is ${chart.clientWidth} px wide`)"""
 # What scrolls beside a picture is made a stop of the Tab key a moment after it grew.
 STOPS = """() => [...document.querySelectorAll(".st-key-beside")]
   .every(place => place.scrollHeight <= place.clientHeight + 1 || place.tabIndex === 0)"""
@@ -147,8 +152,11 @@ def test_the_first_screen(
 
 @pytest.mark.parametrize("width", [PHONE, ZOOMED])
 def test_charts_on_a_small_screen(width: int, server: Server, open_browser: Callable[..., Page]) -> None:
-    """No text of a chart is cut or lies over another one, and only what must not be smaller scrolls sideways."""
-    page = open_browser(width=width, height=HEIGHT)
+    """No text of a chart is cut or lies over another one, and only what must not be smaller scrolls sideways.
+
+    On a phone nothing does but maps of tokens, and all letters can be read.
+    """
+    page = open_browser(width=width, height=HEIGHT, **({"user_agent": AGENT} if width == PHONE else {}))
     page.goto(f"{server.url}/training?checkpoint=demo-bert")
     expect_page(page, "training", "demo-bert")
     wrong: list[str] = []
@@ -161,6 +169,9 @@ def test_charts_on_a_small_screen(width: int, server: Server, open_browser: Call
         wide = page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth")
         wrong += [f"{slug}: {what}" for what in page.evaluate(CLASHES)]
         wrong += [f"{slug}: {wide} pixels wide"] if wide > width else []
+        if width == PHONE:
+            found = [*page.evaluate(SMALL, 9), *page.evaluate(SCROLLERS)]
+            wrong += [f"{slug}: {what}" for what in found]
     assert not wrong, "\n".join(wrong)
 
 

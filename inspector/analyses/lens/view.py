@@ -44,10 +44,7 @@ def view(lens: Lens, request: LensRequest, *, name: str) -> View:
         Headline(words.headline(lens, request.text)),
         picture=Picture(
             Figure(
-                "heatmap",
-                draw,
-                f"Top token by {rung} at every layer and position",
-                narrow=partial(draw, narrow=True),
+                "heatmap", draw, f"Top token by {rung} at every layer and position", narrow=partial(draw, narrow=True)
             ),
             _grid(lens, cells, coloring),
         ),

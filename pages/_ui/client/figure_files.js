@@ -28,7 +28,7 @@ async function cameraOf(root) {
   return null;
 }
 
-/** What a chart draws on paper: `meta` of a dark one has the paths in it and the values of the light one. */
+/** What a chart draws on paper: if it is dark or for a phone, `meta` has paths in it and the values of that one. */
 function onPaper({ data, layout }) {
   const paper = structuredClone({ data, layout });
   for (const [path, value] of layout.meta?.paper ?? []) {
@@ -41,7 +41,9 @@ function onPaper({ data, layout }) {
 /** The chart as SVG, in light colors. Plotly's button alone draws it here, and saves it as a file: what it saves is caught. */
 function drawn({ chart, camera }, width) {
   const before = chart._context.toImageButtonOptions;
-  chart._context.toImageButtonOptions = { format: "svg", width, height: chart._fullLayout.height };
+  const paper = onPaper(chart);
+  const height = paper.layout.height === chart.layout.height ? chart._fullLayout.height : paper.layout.height;
+  chart._context.toImageButtonOptions = { format: "svg", width, height };
   const { createObjectURL } = URL;
   const svg = new Promise((resolve) => {
     URL.createObjectURL = (file) => {
@@ -58,7 +60,7 @@ function drawn({ chart, camera }, width) {
     };
   });
   const { data, layout } = chart;
-  Object.assign(chart, onPaper(chart)); // the button copies what it finds there
+  Object.assign(chart, paper); // the button copies what it finds there
   camera.click();
   Object.assign(chart, { data, layout });
   chart._context.toImageButtonOptions = before;
