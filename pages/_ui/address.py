@@ -31,6 +31,7 @@ ALONG = "came along"  # True: the page before wrote this address, no link did
 LINKED = "a link of ours was clicked"  # True: the page that is drawn next was asked for with its inputs
 ABOVE = "place above the page"  # of a run that a link began; else None
 VIEWS = "views"  # page -> what its fields had in the address when it was drawn last
+TAB = "tab"  # name of a page's open tab in the address
 SHARED = frozenset({"checkpoint", "text"})  # a page takes these from the one before
 LEFT = "names of pages that were left"  # kept by Streamlit's object, which lives as the session
 MOST_CHOICES = 8  # that are listed
@@ -205,6 +206,9 @@ def _populate_all(self: QueryParams, query_string: str, valid_script_hashes: set
 
 
 def _seed_and_say(self: SessionState, metadata: Any, user_key: str, widget_id: str, url_value: str | list[str]) -> bool:
+    if user_key == TAB and _is_of_the_page_before(self, url_value):
+        self._clear_url_param(user_key)
+        return False
     try:
         taken = _seed(self, metadata, user_key, widget_id, url_value)
     except OverflowError:  # 1e400 for a whole number
@@ -217,6 +221,14 @@ def _seed_and_say(self: SessionState, metadata: Any, user_key: str, widget_id: s
         before = self[LOST] if LOST in self else {}  # noqa: SIM401, it has no get
         self[LOST] = before | {user_key: lost}
     return taken
+
+
+def _is_of_the_page_before(state: SessionState, tab: str | list[str]) -> bool:
+    """Whether a tab came along from a page that has one of the same name."""
+    if ALONG not in state or not state[ALONG]:
+        return False
+    own = state[VIEWS].get(state[PAGE], {}).get(TAB, []) if VIEWS in state else []
+    return own != ([tab] if isinstance(tab, str) else tab)
 
 
 def _is(value: Any, url_value: str | list[str], metadata: Any) -> bool:

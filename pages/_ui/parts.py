@@ -27,7 +27,6 @@ CHART = {"displaylogo": False, "modeBarButtonsToRemove": ["select2d", "lasso2d",
 SCREENFUL = 485  # pixels that a page's picture may take
 SQUEEZED = 720  # pixels: up to here a figure is drawn in a screenful
 LETTERS, LINE = 54, 18  # on a phone: of a line below a title, and pixels of one
-TAB = "tab"  # which one is open, in the address
 VERDICTS = {
     "tied": "green",
     "equal copies": "orange",
@@ -236,11 +235,11 @@ def in_tabs(*labels: str, opened_by: Mapping[str, str] | None = None) -> Sequenc
         labels: Of the tabs; the address holds the one that is open.
         opened_by: Name in the address -> the tab that has its field, which a link opens that names no tab.
     """
-    if TAB not in st.session_state and st.query_params.get(TAB) not in labels:
+    if address.TAB not in st.session_state and st.query_params.get(address.TAB) not in labels:
         named = (tab for name, tab in (opened_by or {}).items() if address.asked(name) and tab in labels)
         if tab := next(named, None):
-            st.session_state[TAB] = tab
-    return st.tabs(labels, key=TAB, bind="query-params")
+            st.session_state[address.TAB] = tab
+    return st.tabs(labels, key=address.TAB, bind="query-params")
 
 
 def place(key: str, framed: go.Figure | None = None) -> DeltaGenerator:

@@ -82,3 +82,16 @@ def test_what_means_something_else_elsewhere_does_not_go_along_nor_into_the_view
     page.get_by_role("button", name="Why is GPT-2's lm_head").click()
     expect_page(page, "sharing", "demo-gpt2")
     expect_address(page, "sharing", checkpoint="demo-gpt2")
+
+
+def test_a_tab_of_one_page_opens_none_of_another_and_is_open_on_the_way_back(page: Page, server: Server) -> None:
+    page.goto(f"{server.url}/sharing?checkpoint=demo-bert&tab=Why")
+    expect_page(page, "sharing", "demo-bert")
+    go_to(page, "padding")
+    expect_page(page, "padding", "demo-bert")
+    expect(page.get_by_role("tab", name="Experiments")).to_have_attribute("aria-selected", "true")
+    assert "tab" not in address(page)[1]
+    go_to(page, "sharing")
+    expect_page(page, "sharing", "demo-bert")
+    expect(page.get_by_role("tab", name="Why")).to_have_attribute("aria-selected", "true")
+    expect_address(page, "sharing", tab="Why")
