@@ -269,7 +269,8 @@ class Checkpoint:
         from inspector.models.placing.placement import main_memory
 
         self._refuse_what_no_model_has()
-        refuse_many_numbers(self.name, self.quantized, main_memory(self.settings))
+        summed = sum(self.manifest.by_name[each].nbytes for each in self.manifest.summed)
+        refuse_many_numbers(self.name, self.quantized, main_memory(self.settings), summed=summed)
         return self.read(self.tensors.names)
 
     @cached_property

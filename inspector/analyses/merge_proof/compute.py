@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pandas as pd
@@ -18,7 +18,7 @@ from inspector.analyses.merge_proof.request import VerifyMergeRequest
 from inspector.analyses.merge_proof.result import MergeProof
 from inspector.errors import NotInCheckpointError
 from inspector.models.adapters.deltas import Delta, Rows
-from inspector.models.adapters.names import Names, place_of, tied_to, ties
+from inspector.models.adapters.names import Names, place_of, tied_to, tied_with, ties
 from inspector.models.adapters.parts import Change, Parts, read_parts
 from inspector.models.adapters.rounding import UNIT, rounded
 from inspector.models.checkpoint import Checkpoint
@@ -108,7 +108,8 @@ class _Merge:
             pace.add(self._nbytes(each.name))
         for tensor in self.base.tensors:
             if tensor.name not in found:
-                found[tensor.name] = self._untargeted(tensor.name)
+                each = self._untargeted(tensor.name)
+                found[tensor.name] = (self._copy(tensor.name, found) or each) if each.verdict == "changed" else each
                 pace.add(tensor.nbytes)
         found |= {each.name: each for each in self._added(found)}
         yield from (found[name] for name in dict.fromkeys([*self.base.tensors.names, *found]))
@@ -265,6 +266,17 @@ class _Merge:
             return Judged(name, False, "changed", reason=words.reshaped(before.shape, after.shape))
         equal = self._same(before, after, dtype or torch.float32)
         return Judged(name, False, "unchanged" if equal else "changed", rows=self._count(after), same=equal)
+
+    def _copy(self, name: str, found: Mapping[str, Judged]) -> Judged | None:
+        """What is said of the tensor that this one copies in both, by a tie of the base's; None: it copies none."""
+        for other in filter(None, map(self._here.find, tied_with(self.base, name))):
+            there = [self._there.find(each) for each in (name, other)]
+            if other in found and found[other].targeted and all(there):
+                (one, _), (two, dtype) = (self._numbers(self.base, each) for each in (name, other))
+                (after, _), (again, stored) = (self._numbers(self.merged, each) for each in there if each)
+                if dtype and stored and self._same(one, two, dtype) and self._same(after, again, stored):
+                    return replace(found[other], name=name, dot=0.0, square=0.0)  # which count once
+        return None
 
     def _lost(self, name: str) -> str:
         """What it means that the merged model lacks a tensor: nothing, if loading ties it to an equal one."""

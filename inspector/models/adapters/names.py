@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.families import modern
+from inspector.models.ties import kept_ties
 
 PREFIXES = 3  # parts at the beginning of a name that one of two files may leave out
 LISTED = re.compile(r"\.(\d{1,9})(?=\.)|^(\d{1,9})(?=\.)")  # a module's place in a list
@@ -41,6 +42,15 @@ def _shortened(name: str) -> Iterable[str]:
 def tied_to(checkpoint: Checkpoint, name: str) -> str | None:
     """The name that the model's class keeps a tensor under when the two are tied; None: it ties them to nothing."""
     return checkpoint.family.ties.get(name) if checkpoint.family else None
+
+
+def tied_with(checkpoint: Checkpoint, name: str) -> list[str]:
+    """The other names that loading a checkpoint ties to a tensor."""
+    model = checkpoint.structure[0] if checkpoint.structure else None
+    pairs = tuple(kept_ties(model).items()) if model is not None else ()
+    sources = {pair[1] for pair in pairs if Names(pair).find(name)}
+    every = dict.fromkeys(each for pair in pairs if pair[1] in sources for each in pair)
+    return [each for each in every if not Names([each]).find(name)]
 
 
 def ties(checkpoint: Checkpoint) -> bool:

@@ -17,10 +17,9 @@ import torch
 
 from inspector.errors import NotInCheckpointError
 from inspector.models.adapters.deltas import Delta
-from inspector.models.adapters.names import Names
+from inspector.models.adapters.names import Names, tied_with
 from inspector.models.adapters.parts import Parts, read_parts
 from inspector.models.checkpoint import Checkpoint
-from inspector.models.ties import kept_ties
 from inspector.store import pairs
 from inspector.store.manifests.columns import TensorInfo
 from inspector.store.manifests.manifest import Manifest
@@ -137,6 +136,11 @@ class AdaptedManifest(Manifest):
 
     patches: Mapping[str, tuple[Patch, ...]] = field(default_factory=dict, repr=False, compare=False)  # by file
 
+    @property
+    def summed(self) -> frozenset[str]:
+        """The tensors that the adapter changes; see `Manifest`."""
+        return frozenset(patch.tensor.name for each in self.patches.values() for patch in each)
+
     def bytes_of(self, name: str) -> Bytes:
         """The bytes of a file; see `Manifest`."""
         plain = super().bytes_of(name)
@@ -222,7 +226,7 @@ class _Overlay:
 
     def _stored(self, name: str) -> list[TensorInfo]:
         """The stored tensors of one parameter: more than one where the base stores what it ties more than once."""
-        found = [*dict.fromkeys(filter(None, map(self._names.find, (name, *self._tied(name)))))]
+        found = [*dict.fromkeys(filter(None, map(self._names.find, (name, *tied_with(self.base, name)))))]
         tensors = [self._plain(name, found[0] if found else None)]
         tensors += [self._plain(name, each) for each in found[1:] if self._are_one(found[0], each)]
         return list({(tensor.file, tensor.begin): tensor for tensor in tensors}.values())
@@ -268,20 +272,9 @@ class _Overlay:
         return found
 
     def _refuse_untying(self, name: str) -> None:
-        if tied := self._tied(name):
+        if tied := tied_with(self.base, name):
             told = {"adapter": self.adapter.name, "base": self.base.name, "name": name, "tied": tied[0]}
             raise NotInCheckpointError(UNTIES.format(**told))
-
-    def _tied(self, name: str) -> list[str]:
-        """What the base's class ties to a tensor."""
-        sources = {pair[1] for pair in self._ties if Names(pair).find(name)}
-        every = dict.fromkeys(each for pair in self._ties if pair[1] in sources for each in pair)
-        return [each for each in every if not Names([each]).find(name)]
-
-    @cached_property
-    def _ties(self) -> tuple[tuple[str, str], ...]:
-        model = self.base.structure[0] if self.base.structure else None
-        return tuple(kept_ties(model).items()) if model is not None else ()
 
 
 def _mapped_rows(base: Checkpoint, name: str, at: slice | torch.Tensor) -> torch.Tensor:

@@ -224,13 +224,14 @@ def _refuse_large(
 
 def _copied(checkpoint: Checkpoint, stream: Stream, names: Iterable[str]) -> int:
     """Bytes of some tensors that take memory of their own: all but what is used as it is mapped."""
-    stored = checkpoint.outlines
+    stored, summed = checkpoint.outlines, checkpoint.manifest.summed
     return sum(
         stored[source].numel() * stream.held[recipe.place].itemsize
         for recipe in stream.needed(names)
         for source, _ in recipe.sources
         if recipe.converter
         or source in checkpoint.changed
+        or source in summed
         or stream.device.type != "cpu"
         or stored[source].dtype != stream.held[recipe.place].dtype
     )

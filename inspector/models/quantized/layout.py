@@ -207,16 +207,24 @@ def describe_codes(name: str, unread: Unread, codes: str) -> str:
     return f"{name} stores {codes}{beside} in a quantized format that this tool does not support"
 
 
-def refuse_many_numbers(name: str, found: Mapping[str, Quantized], allowed: int) -> None:
-    """Keep the numbers of a large quantized model out of memory: its codes can be mapped, they not.
+def refuse_many_numbers(name: str, found: Mapping[str, Quantized], allowed: int, *, summed: int = 0) -> None:
+    """Keep numbers out of memory that take too much of it: codes, and a base's weights, can be mapped, they not.
+
+    Args:
+        name: What the checkpoint is called.
+        found: The weights that are stored as codes.
+        allowed: Bytes of main memory that a model may use.
+        summed: Bytes of the weights that an adapter changes.
 
     Raises:
         CheckpointError: If they take more.
     """
-    wanted = sum(math.prod(each.shape) * ITEMSIZES[each.dtype] for each in found.values())
+    wanted = summed + sum(math.prod(each.shape) * ITEMSIZES[each.dtype] for each in found.values())
     if wanted > allowed:
+        which = f"weights that the adapter changes in {name}" if summed else f"quantized weights of {name}"
+        once = "once they are changed" if summed else "once dequantized"
         raise CheckpointError(
-            f"The quantized weights of {name} take {wanted / 1e9:,.1f} GB once dequantized, but a model may use "
+            f"The {which} take {wanted / 1e9:,.1f} GB {once}, but a model may use "
             f"{allowed / 1e9:,.1f} GB of main memory here: set INSPECTOR_MODEL_MB higher; its embeddings and a "
             "comparison read a part at a time and need less."
         )

@@ -100,6 +100,11 @@ class Manifest:
         """The tensors by name."""
         return self.tensors.by_name
 
+    @property
+    def summed(self) -> frozenset[str]:
+        """The tensors whose numbers are computed where they are read: they take memory, as mapped ones do not."""
+        return frozenset()
+
     def found(self, *problems: str) -> tuple[Finding, ...]:
         """What is odd about the set of weight files, of some problems."""
         return tuple(each for each in self.findings if each.problem in problems)

@@ -18,7 +18,7 @@ from inspector.analyses.merge_proof import words
 from inspector.analyses.merge_proof.result import MergeProof
 from inspector.catalog import answer
 from inspector.errors import InspectorError
-from tests.adapters import KINDS, TARGETS, make
+from tests.adapters import KINDS, LORA, TARGETS, make
 from tests.conftest import silent
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
@@ -260,3 +260,25 @@ def test_a_sample_says_less_than_all_rows(proof, tmp_path):
     merged.save_pretrained(tmp_path / "merged")
     assert proof(base, adapter, tmp_path / "merged").verdict == "merged"
     assert proof(base, adapter, tmp_path / "merged", rows="all").verdict == "other base"
+
+
+@pytest.mark.parametrize("target", ["lm_head", "embed_tokens"])
+def test_a_second_copy_of_a_tie_is_judged_as_the_first(proof, tmp_path, target):
+    config = peft.LoraConfig(**{**LORA, "target_modules": [target, "q_proj"]})
+    base, adapter, model = make(tmp_path, config, torch.float32, tie_word_embeddings=True)
+    merged = merge(model, adapter)
+    for folder, whole in ((base, model), (tmp_path / "merged", merged)):
+        whole.save_pretrained(folder)
+        state = load_file(folder / "model.safetensors")
+        state["lm_head.weight"] = state["model.embed_tokens.weight"].clone()
+        save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
+    found = proof(base, adapter, tmp_path / "merged", rows="all")
+    assert (found.verdict, found.dropped, found.counts.get("changed", 0)) == ("merged", (), 0)
+    judged = found.tensors.set_index("name")["verdict"]
+    assert judged["lm_head.weight"] == judged["model.embed_tokens.weight"] == "merged"
+    state["lm_head.weight"] += 1e-2
+    save_file(state, tmp_path / "merged" / "model.safetensors", metadata={"format": "pt"})
+    judged = proof(base, adapter, tmp_path / "merged", rows="all").tensors.set_index("name")["verdict"]
+    first, second = ("lm_head", "model.embed_tokens") if target == "lm_head" else ("model.embed_tokens", "lm_head")
+    assert "changed" in set(judged) or "other base" in set(judged)
+    assert judged[f"{first}.weight"] != judged[f"{second}.weight"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,10 @@ from transformers import MistralConfig, MistralForCausalLM
 
 import inspector
 from inspector.catalog import answer
-from inspector.errors import NotInCheckpointError, RequestError
+from inspector.errors import CheckpointError, NotInCheckpointError, RequestError
 from inspector.models.adapters.overlay import adapted
 from inspector.models.checkpoint import Checkpoint
+from inspector.models.loading import load
 from tests.adapters import KINDS, LORA, make
 from tests.conftest import silent
 from tests.gguf_models import convert, small_model
@@ -277,3 +279,27 @@ def test_a_checkpoint_of_another_process_takes_no_adapter(tmp_path: Path) -> Non
     _, adapter, model = make(tmp_path, KINDS["LoRA"](), torch.float32)
     with pytest.raises(RequestError, match="was not opened in this process"):
         inspector.wrap(model).with_adapter(inspector.open(adapter))
+
+
+def test_weights_that_it_changes_count_as_memory(open_path: Open, tmp_path: Path) -> None:
+    base, adapter, _ = make(tmp_path, KINDS["LoRA"](), torch.float32)
+    found = both(open_path, base, adapter)
+    changed = [each for each in found.tensors if each.name.split(".")[-2] in LORA["target_modules"]]
+    nbytes = sum(each.nbytes for each in changed)
+    assert found.manifest.summed == {each.name for each in changed}
+    fits, short = (
+        Checkpoint(found.manifest, settings=replace(found.settings, model_nbytes=most)) for most in (nbytes, nbytes - 1)
+    )
+    assert fits.state.keys() == {each.name for each in found.tensors}
+    with pytest.raises(CheckpointError, match="weights that the adapter changes in base \\+ adapter take"):
+        _ = short.state
+    assert open_path(base).manifest.summed == frozenset()
+
+
+def test_a_block_that_is_streamed_takes_memory_for_what_it_changes(open_path: Open, tmp_path: Path) -> None:
+    base, adapter, _ = make(tmp_path, KINDS["LoRA"](), torch.float32)
+    alone, found = open_path(base), both(open_path, base, adapter)
+    few = replace(alone.settings, model_nbytes=1000)
+    assert load(Checkpoint(alone.manifest, settings=few), "causal_lm", device="stream").stream
+    with pytest.raises(RequestError, match="of weights must be in memory at once"):
+        load(Checkpoint(found.manifest, settings=few), "causal_lm", device="stream")
