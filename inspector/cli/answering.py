@@ -169,7 +169,16 @@ def task_of(
         work,
         reads_all=needs_model or parameters.get("values") in READS_ALL,
         device=str(parameters.get("device", "")) if needs_model else "",
+        names_alone=not adapted and _reads_names(verb, parameters),
     )
+
+
+def _reads_names(verb: str, parameters: Mapping[str, Any]) -> bool:
+    """Whether headers and small files answer a question."""
+    asked = CATALOG[verb]
+    if asked.needs == "names" or asked.early:
+        return not parameters.get("hash_files")
+    return parameters.get("values") == "none"
 
 
 def done(task: Task) -> Any:

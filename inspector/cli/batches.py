@@ -221,7 +221,7 @@ class _Asked:
 
 def asking(verb: str, parameters: Mapping[str, Any]) -> Callable[[Snapshot], Task]:
     """What asks each checkpoint the same question."""
-    return lambda snapshot: task_of(verb, (snapshot.reference,), parameters)
+    return lambda snapshot: replace(task_of(verb, (snapshot.reference,), parameters), names_alone=False)
 
 
 def show_many(

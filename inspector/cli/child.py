@@ -47,8 +47,9 @@ from inspector.store.keeping.quota import trim
 from inspector.store.keeping.results import copy_results
 from inspector.store.manifests.documents import collector_paused, is_fingerprint
 from inspector.store.manifests.entries import MAPS, TEMPORARY, WORKERS, results_folder
-from inspector.store.manifests.manifest import Manifest
+from inspector.store.manifests.manifest import HeadersAloneError, Manifest
 from inspector.store.origins.hub import download, versions_folder
+from inspector.store.origins.hub_headers import fetch_headers, known_headers, put_headers
 from inspector.store.origins.origin import Reach
 from inspector.store.reading_ahead import read_ahead
 from inspector.store.reference import CheckpointRef
@@ -67,7 +68,7 @@ PRELOADS = sys.platform == "linux" and not any(map(os.path.exists, limits.GPU_NO
 
 NO_HOME = "The store cannot be written ({reason}): set INSPECTOR_HOME to a folder that you can write to."
 
-Kind = Literal["progress", "opened", "done", "failed"]
+Kind = Literal["progress", "opened", "done", "failed", "whole"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,7 @@ class Task:
     work: Callable[[list[Checkpoint], Progress], Any]
     reads_all: bool = False  # True: it reads the files from end to end
     device: str = ""  # that a model is asked to run on; "" where none runs
+    names_alone: bool = False  # True: it reads no number, so that headers are enough
     downloads: bool = False  # True: it keeps the network, and opens nothing
     about: int = 0  # place of the checkpoint that is opened first, and told of
     beside: tuple[str, ...] = ()  # what the others are called where they cannot be opened
@@ -92,7 +94,7 @@ class Message:
 
     kind: Kind
     # of "progress" what is done; of "opened" an Opened, once the first checkpoint is; of "done" the values; of "failed"
-    # the error
+    # the error; of "whole" nothing: headers are not enough
     value: Any
 
 
@@ -279,8 +281,11 @@ def do(task: Task, settings: Settings, *, tell: Callable[[str], None]) -> Any:
                     raise said.value
                 elif said.kind == "done":
                     return said.value
+                elif said.kind == "whole":
+                    break
         finally:
             child.end()
+    return do(replace(task, names_alone=False), settings, tell=tell)
 
 
 @contextmanager
@@ -314,7 +319,7 @@ def start(
         InspectorError: If one cannot be fetched, or no process can be started.
     """
     fetched = {
-        each: _fetch(kind(_fetching(each), settings, {}), each, tell)
+        each: _fetch(each, settings, tell, kind, names_alone=task.names_alone)
         for each in task.references
         if each.origin.downloads
     }
@@ -336,17 +341,36 @@ def wait_for(children: list[Child | InProcess]) -> None:
     wait([child.connection for child in children if isinstance(child, Child)], POLL_SECONDS)
 
 
-def _fetching(reference: CheckpointRef) -> Task:
-    """What downloads a model of the hub into the hub's own cache."""
+def _fetch(
+    reference: CheckpointRef,
+    settings: Settings,
+    tell: Callable[[str], None],
+    kind: type[Child] | type[InProcess],
+    *,
+    names_alone: bool,
+) -> Path:
+    """Fetch a model from the hub, or its headers alone; the folder that holds them."""
+    model = reference.value
+    if names_alone:
+        known = known_headers(settings)
+        found = _fetched(
+            lambda progress: fetch_headers(model, known, progress=progress), reference, settings, tell, kind
+        )
+        if found is not None:
+            return put_headers(model, found, settings)
+    name = _fetched(lambda progress: download(model, progress=progress).name, reference, settings, tell, kind)
+    return versions_folder(model) / Path(str(name)).name
 
-    def work(_: list[Checkpoint], progress: Progress) -> str:
-        return download(reference.value, progress=progress).name
 
-    return Task("fetch", (reference,), work, downloads=True)
-
-
-def _fetch(child: Child | InProcess, reference: CheckpointRef, tell: Callable[[str], None]) -> Path:
-    """Wait until a model has been downloaded; the folder that holds it."""
+def _fetched(
+    work: Callable[[Progress], Any],
+    reference: CheckpointRef,
+    settings: Settings,
+    tell: Callable[[str], None],
+    kind: type[Child] | type[InProcess],
+) -> Any:
+    """What a child brings that keeps the network and opens nothing."""
+    child = kind(Task("fetch", (reference,), lambda _, progress: work(progress), downloads=True), settings, {})
     try:
         while (said := child.read()) is None or said.kind == "progress":
             if said is None:
@@ -357,7 +381,7 @@ def _fetch(child: Child | InProcess, reference: CheckpointRef, tell: Callable[[s
         child.end()
     if said.kind == "failed":
         raise said.value
-    return versions_folder(reference.value) / Path(str(said.value)).name
+    return said.value
 
 
 class _Inside:
@@ -462,6 +486,8 @@ def _do(
                 opened = found[each].opened
                 send("opened", [opened.fingerprint, opened.reference, opened.name, list(opened.warnings)])
         send("done", task.work([found[each] for each in task.references], tell))
+    except HeadersAloneError:
+        send("whole", None)
     except BaseException as error:  # a tokenizer's panic is no Exception
         failure = _explained(error, settings, device=task.device)
         names = (kind.__name__ for kind in type(failure).__mro__)
@@ -528,9 +554,9 @@ def _read(message: Any) -> Message:
         if not (isinstance(found, type) and issubclass(found, InspectorError)):
             raise ValueError("no error of ours")
         return Message("failed", found(shorten(str(text), MAX_TEXT), option=shorten(str(option), MAX_TEXT)))
-    if kind != "done":
+    if kind not in {"done", "whole"}:
         raise ValueError("no such message")
-    return Message("done", value)
+    return Message(kind, value)
 
 
 def _access(task: Task, settings: Settings, fetched: dict[CheckpointRef, Path]) -> tuple[Access, Path]:

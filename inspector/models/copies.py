@@ -12,7 +12,7 @@ import torch
 from inspector.models.tensors import StoredReader
 from inspector.store.copies import equal_copies, is_packed, read_pieces, same_bytes
 from inspector.store.manifests.columns import TensorInfo
-from inspector.store.manifests.manifest import Manifest
+from inspector.store.manifests.manifest import OUTLINE, Manifest
 
 BLOCK = 1 << 20  # elements compared at once
 MOST_BLOCKS = 64  # of two tensors that are measured whole
@@ -37,7 +37,12 @@ class Copies(Protocol):
 
     @property
     def readable(self) -> bool:
-        """False: there are no numbers yet, and nothing else may be asked."""
+        """False: there are no numbers yet, and copies that nothing declares cannot be looked for."""
+        ...
+
+    @property
+    def coming(self) -> bool:
+        """True: numbers are on their way, and nothing may be asked."""
         ...
 
     def same(self, first: str, second: str) -> bool:
@@ -63,6 +68,7 @@ class StoredCopies:
         self._block = block
         self._compared: dict[frozenset[str], bool] = {}
         self.readable = not manifest.is_outline
+        self.coming = manifest.source == OUTLINE
 
     def same(self, first: str, second: str) -> bool:
         """Whether both hold the same bytes, element for element."""
@@ -106,7 +112,7 @@ class StoredCopies:
 class LiveCopies:
     """Tensors of a module in memory."""
 
-    readable = True
+    readable, coming = True, False
 
     def __init__(self, tensors: Mapping[str, torch.Tensor], searched: Sequence[str], *, block: int = BLOCK) -> None:
         """Args: tensors by name, which of them `equal_groups` searches, and numbers that are compared at once."""

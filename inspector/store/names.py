@@ -17,6 +17,8 @@ INNER = re.compile(r"0_[A-Za-z0-9_-]{1,80}")  # the folder of the first, where i
 GENERATION = "generation_config.json"
 TEMPLATE = "chat_template.jinja"
 PARAMS = "params.json"  # Mistral's settings
+# The source of a model on the hub whose headers alone were fetched, and the folder below home that keeps them
+HEADERS = "headers"
 # Basename -> format; whatever transformers reads beside the weights, code left out.
 CONFIGS = {
     "config.json": "json",

@@ -168,7 +168,7 @@ def _file_relation(held: Sequence[str], evidence: Evidence) -> FileRelation:
         return "one copy" if held else "no copy"
     if len({(evidence.held[name].file, evidence.held[name].storage) for name in held}) == 1:
         return "one storage"
-    if not evidence.copies.readable:
+    if evidence.copies.coming:
         return UNCOMPARED
     return "equal copies" if _are_equal(held, evidence) else "different numbers"
 

@@ -26,6 +26,7 @@ from inspector.store.keeping.holding import is_used, last_used
 from inspector.store.manifests.documents import is_fingerprint, is_plain_folder
 from inspector.store.manifests.entries import INCOMINGS, MAPS, OPENED, TEMPORARY, UPLOADS, WORKERS
 from inspector.store.manifests.manifest import StoredCheckpoint
+from inspector.store.names import HEADERS
 from inspector.store.stored import list_checkpoints
 
 RESERVED = ".reserved"  # an upload's size, before its bytes have arrived
@@ -35,6 +36,7 @@ KINDS = {
     UPLOADS: ("uploads", "when you delete them"),
     OPENED: ("copies of configurations and tokenizers", "first, unless in use"),
     MAPS: ("maps and neighbors", "first"),
+    HEADERS: ("headers of models on the hub", "first"),
     COMPILED: ("compiled code", "never: small, but slow to rebuild"),
     INCOMINGS: ("arriving uploads", "when they are stored or refused"),
     TEMPORARY: ("work in progress", "when it is done"),
@@ -106,6 +108,11 @@ def results(settings: Settings) -> Iterator[Removable]:
     for entry in filter(_is_ours, below(settings.home / OPENED)):
         if not is_used(entry):
             yield Removable(last_used(entry), nbytes_of(entry), partial(remove_folder, entry))
+    for kept in filter(_is_ours, below(settings.home / HEADERS)):
+        with suppress(OSError):
+            used = kept.lstat().st_mtime
+            if now - used > STALE_SECONDS:  # a child may be reading it
+                yield Removable(used, nbytes_of(kept), partial(remove_folder, kept))
 
 
 def _is_ours(folder: Path) -> bool:
@@ -133,14 +140,15 @@ def used_nbytes(settings: Settings) -> int:
 
 
 def _own_nbytes(found: os.stat_result, path: str) -> int:
-    """Bytes of a file; of a worker's folder and of arriving uploads those on the disk, as files there have holes."""
+    """Bytes of a file; of folders whose files have holes those on the disk."""
     _, _, inside = path.partition(f"{os.sep}{WORKERS}{os.sep}")
     if found.st_nlink > 1 and Path(inside).parts[1:2] == (GIVEN,):
         return 0  # what is linked there counts where it lies
     on_disk = min(found.st_size, 512 * getattr(found, "st_blocks", sys.maxsize))
     if inside:
         return on_disk // max(1, found.st_nlink)
-    arrives = f"{os.sep}{INCOMINGS}{os.sep}" in path and not path.endswith(RESERVED)
+    holes = any(f"{os.sep}{each}{os.sep}" in path for each in (INCOMINGS, HEADERS))
+    arrives = holes and not path.endswith(RESERVED)
     return on_disk if arrives else found.st_size
 
 

@@ -13,7 +13,7 @@ from inspector.progress import Progress, no_progress
 from inspector.store.hashing import verify
 from inspector.store.manifests.columns import TensorInfo, Tensors
 from inspector.store.manifests.findings import Finding
-from inspector.store.names import weight_format
+from inspector.store.names import HEADERS, weight_format
 from inspector.store.readers.ranges import Bytes, PlainBytes
 
 OUTLINE = "arriving"  # the source of a checkpoint whose weights are still on their way
@@ -21,6 +21,13 @@ STILL_COMING = (
     "The weights of {name} are still being uploaded: this needs their numbers, and can be answered when all of them "
     "are here."
 )
+
+
+class HeadersAloneError(Exception):
+    """Numbers are asked for, and of a model on the hub the headers alone were fetched.
+
+    No refusal, which a question might tell as its answer: whoever asked fetches the model whole, and asks again.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +118,8 @@ class Manifest:
 
     @property
     def is_outline(self) -> bool:
-        """Whether the weights are still on their way: names, shapes and dtypes are known, and no number."""
-        return self.source == OUTLINE
+        """Whether the weights are still on their way, or on the hub: all but their numbers is known."""
+        return self.source in {OUTLINE, HEADERS}
 
     def bytes_of(self, name: str) -> Bytes:
         """The bytes of a file: whoever reads numbers asks here.
@@ -160,7 +167,10 @@ class Manifest:
 
         Raises:
             NotInCheckpointError: If they are.
+            HeadersAloneError: If they are still on the hub.
         """
+        if self.source == HEADERS:
+            raise HeadersAloneError
         if self.is_outline:
             raise NotInCheckpointError(STILL_COMING.format(name=self.name))
 

@@ -31,7 +31,7 @@ from inspector.store.manifests.documents import (
 from inspector.store.manifests.findings import MAX_FOUND, PROBLEMS, Finding
 from inspector.store.manifests.manifest import OUTLINE, FileInfo, Manifest, Translated
 from inspector.store.manifests.tensors import read_tensors
-from inspector.store.names import clean_name, file_format
+from inspector.store.names import HEADERS, clean_name, file_format
 from inspector.store.readers.ranges import stamp_of
 from inspector.store.readers.safetensors import MAX_NDIM, MAX_TENSORS
 
@@ -39,7 +39,7 @@ FORMAT = 1
 FOLDER = "folder"  # Manifest.folder, in an entry
 WEIGHTS = "weights"
 UPLOADS = "checkpoints"  # below home: what was uploaded, weights and all
-SOURCES = ("demo", "upload", "folder", "hub", OUTLINE)
+SOURCES = ("demo", "upload", "folder", "hub", OUTLINE, HEADERS)
 MAX_FILES = 10_000
 MAX_WARNINGS = 10_000
 _FIELDS = ("format", "fingerprint", "name", "source", "files", "tensors", "aliases", "config", "warnings")

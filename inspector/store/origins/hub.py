@@ -5,19 +5,25 @@ from __future__ import annotations
 import io
 import os
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 from inspector.errors import CheckpointError
 from inspector.progress import Progress
 from inspector.settings import Settings
-from inspector.store.names import CONFIGS, INDEXES, VOCABULARIES
+from inspector.store.names import CONFIGS, HEADERS, INDEXES, VOCABULARIES, weight_format
 from inspector.store.origins.origin import Origin, Reach
 from inspector.store.origins.sources import Source, folder_source
+from inspector.text import bytes_text
 
 WANTED = (*CONFIGS, *VOCABULARIES, *INDEXES, "model*.safetensors", "adapter_model.safetensors")
 OLD_WANTED = (*WANTED, "pytorch_model*.bin", "adapter_model.bin")  # fetched only where there are no safetensors
+HEADERS_ALONE = (
+    "Of {size} of weights on the hub, the headers alone were fetched: names, shapes and dtypes are known, no numbers."
+)
 SILENT_SECONDS = 20.0  # without a word from the hub, after which it counts as out of reach
 
 
@@ -40,7 +46,11 @@ class HubModel(Origin):
         """The files of the version that was fetched."""
         if reach.fetched is None:
             raise CheckpointError(f"{self.value} has not been fetched from the hub: open it again.")
-        return folder_source(reach.fetched, kind="hub", name=self.value)
+        if reach.fetched.parent.name != HEADERS:
+            return folder_source(reach.fetched, kind="hub", name=self.value)
+        source = folder_source(reach.fetched, kind=HEADERS, name=self.value)
+        nbytes = sum(path.stat().st_size for name, path in source.files.items() if weight_format(name))
+        return replace(source, told=(HEADERS_ALONE.format(size=bytes_text(nbytes)),), outline=True)
 
     def costs(self, settings: Settings) -> int:
         """As much as an upload may have: nobody knows yet."""
@@ -77,8 +87,27 @@ def download(model: str, *, progress: Progress) -> Path:
         CheckpointError: If the model cannot be fetched and is not in the cache.
     """
     # Imported late: half a second, and only this kind of checkpoint needs it.
-    from httpx2 import HTTPError  # what the hub's library itself speaks through
     from huggingface_hub import snapshot_download
+
+    bound_silence()
+    progress(None, f"Requesting {model} from the hub")
+    with asking(model):
+        for wanted in (WANTED, OLD_WANTED):
+            patterns = [*wanted, *(f"0_*/{each}" for each in wanted)]  # what INNER matches
+            folder = Path(snapshot_download(model, allow_patterns=patterns, tqdm_class=_reporting(model, progress)))
+            if any(folder.glob("*.safetensors")) or any(folder.glob("0_*/*.safetensors")):
+                break
+    return folder
+
+
+@contextmanager
+def asking(model: str) -> Iterator[None]:
+    """Turn what the hub and its library refuse into sentences.
+
+    Raises:
+        CheckpointError: Saying what is wrong with the model, the person's rights or the network.
+    """
+    from httpx2 import HTTPError  # what the hub's library itself speaks through
     from huggingface_hub.errors import (
         GatedRepoError,
         HFValidationError,
@@ -86,14 +115,8 @@ def download(model: str, *, progress: Progress) -> Path:
         RepositoryNotFoundError,
     )
 
-    _bound_silence()
-    progress(None, f"Requesting {model} from the hub")
     try:
-        for wanted in (WANTED, OLD_WANTED):
-            patterns = [*wanted, *(f"0_*/{each}" for each in wanted)]  # what INNER matches
-            folder = Path(snapshot_download(model, allow_patterns=patterns, tqdm_class=_reporting(model, progress)))
-            if any(folder.glob("*.safetensors")) or any(folder.glob("0_*/*.safetensors")):
-                break
+        yield
     except GatedRepoError as error:
         raise CheckpointError(
             f"{model} is gated: accept its terms on the hub, download it with your own login, "
@@ -110,12 +133,14 @@ def download(model: str, *, progress: Progress) -> Path:
         raise CheckpointError(
             f"{model} could not be downloaded from the hub: check its name and the connection, then try again."
         ) from error
-    return folder
 
 
-def _bound_silence() -> None:
-    """Let no request to the hub wait for ever, which some of its library's own would."""
+def bound_silence() -> None:
+    """Let no request to the hub wait for ever, which some of its library's own would, and its library say nothing."""
     from huggingface_hub import get_session
+    from huggingface_hub.utils import logging
+
+    logging.set_verbosity_error()  # of permissions that a confined process does not set
 
     client = get_session()
     hooks = client.event_hooks
