@@ -12,7 +12,7 @@ import torch
 from inspector.models.tensors import StoredReader
 from inspector.store.copies import equal_copies, is_packed, read_pieces, same_bytes
 from inspector.store.manifests.columns import TensorInfo
-from inspector.store.manifests.manifest import OUTLINE, Manifest
+from inspector.store.manifests.manifest import Manifest
 
 BLOCK = 1 << 20  # elements compared at once
 MOST_BLOCKS = 64  # of two tensors that are measured whole
@@ -68,7 +68,7 @@ class StoredCopies:
         self._block = block
         self._compared: dict[frozenset[str], bool] = {}
         self.readable = not manifest.is_outline
-        self.coming = manifest.source == OUTLINE
+        self.coming = manifest.is_outline and not manifest.is_on_hub
 
     def same(self, first: str, second: str) -> bool:
         """Whether both hold the same bytes, element for element."""

@@ -110,7 +110,7 @@ def test_nobody_asks_a_reference_for_its_kind():
                 asked.setdefault(path.relative_to(ROOT).as_posix(), []).append(ast.unparse(node))
     assert asked == {
         "inspector/models/checkpoint.py": ["manifest.source != 'upload'"],  # where its files are to be moved to
-        "inspector/store/manifests/manifest.py": ["self.source == OUTLINE"],
+        "inspector/store/manifests/manifest.py": ["self.source in {OUTLINE, HEADERS}"],
         "inspector/store/origins/snapshots.py": ["word == OnDisk.word"],  # of a run's link
         "pages/_snapshots/runs.py": ["reference.startswith(f'{UPLOADS}:')"],  # likewise
     }

@@ -121,6 +121,11 @@ class Manifest:
         """Whether the weights are still on their way, or on the hub: all but their numbers is known."""
         return self.source in {OUTLINE, HEADERS}
 
+    @property
+    def is_on_hub(self) -> bool:
+        """Whether all but their numbers was fetched from the hub, which still has them."""
+        return self.source == HEADERS
+
     def bytes_of(self, name: str) -> Bytes:
         """The bytes of a file: whoever reads numbers asks here.
 
@@ -169,7 +174,7 @@ class Manifest:
             NotInCheckpointError: If they are.
             HeadersAloneError: If they are still on the hub.
         """
-        if self.source == HEADERS:
+        if self.is_on_hub:
             raise HeadersAloneError
         if self.is_outline:
             raise NotInCheckpointError(STILL_COMING.format(name=self.name))
