@@ -23,6 +23,7 @@ REFERENCES = {
     "incoming": "incoming:" + "0f" * 16,
     "snapshots": "snapshots:" + "0f" * 16,
     "arriving": "arriving:" + "0f" * 16,
+    "adapted": "adapted:demo-gpt2,demo-gpt2-adapter",
 }
 
 
