@@ -256,6 +256,15 @@ _QUESTIONS = (
         needs="rows",
     ),
     Analysis(
+        slug="compare",
+        verb="base",
+        title="Base",
+        question="Which base is this?",
+        function="inspector.analyses.base.compute:base",
+        symbol="compare_arrows",
+        needs="rows",
+    ),
+    Analysis(
         slug="merge",
         verb="verify-merge",
         title="Merge proof",

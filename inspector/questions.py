@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from inspector.analyses.adapter.result import Adapter
+    from inspector.analyses.base.result import Relation
     from inspector.analyses.checks.result import Checks
     from inspector.analyses.classes.result import ModelClasses
     from inspector.analyses.compare.result import Comparison
@@ -98,6 +99,9 @@ if TYPE_CHECKING:
 
     class CompareAnswer(Answer, Comparison):
         """What `compare` returns."""
+
+    class BaseAnswer(Answer, Relation):
+        """What `base` returns."""
 
     class VerifyMergeAnswer(Answer, MergeProof):
         """What `verify-merge` returns."""
@@ -541,6 +545,15 @@ class Questions:
                 compares only names, shapes and dtypes (all, sample, none).
         """
         return self.ask("compare", other=other, moved=moved, values=values)
+
+    @checked_names
+    def base(self, other: str | Path | Checkpoint) -> BaseAnswer:
+        """Which base is this?
+
+        Args:
+            other: Checkpoint that may be the base.
+        """
+        return self.ask("base", other=other)
 
     @checked_names
     def verify_merge(

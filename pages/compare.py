@@ -7,9 +7,12 @@ from functools import partial
 
 import streamlit as st
 
+from inspector.analyses.base.request import BaseRequest
+from inspector.analyses.base.result import Relation
 from inspector.analyses.compare.figures import change_heatmap
 from inspector.analyses.compare.request import CompareRequest
 from inspector.analyses.compare.result import Comparison
+from inspector.results.checkpoint import Opened
 from inspector.view.blocks import Figure, Table
 from pages._compare import inputs, tables
 from pages._ui import inputs as page_inputs
@@ -74,9 +77,19 @@ page = PageView.of(
     },
     columns=PRECISE,
 )
+
+
+def draw_base(other: Opened) -> None:
+    """Say whether the second checkpoint is the base."""
+    asked = options.make(BaseRequest, other=other.fingerprint)
+    related: Relation = session.run(asked, beside=other)
+    parts.warnings(related.warnings)
+    PageView.of(related, asked, name=f"{related.name}-{related.other_name}").flat()
+
+
 page.answer(draw_counts)
 page.below(
-    {"Same sentence": partial(inputs.side_by_side, checkpoint, second)},
+    {"Base": partial(draw_base, second.opened), "Same sentence": partial(inputs.side_by_side, checkpoint, second)},
     opened_by={"find": "Tensors", "status": "Tensors"},
 )
 parts.elsewhere(checkpoint, replace(request, other=source(second.opened)))

@@ -57,7 +57,7 @@ def subject(verb: str, checkpoint: Checkpoint) -> Checkpoint:
 def others(verb: str, checkpoint: Checkpoint) -> dict[str, str]:
     """The fingerprints of the other checkpoints that a question names: the same one again, and an adapter of it."""
     own = checkpoint.manifest.fingerprint
-    if verb == "compare":
+    if verb in ("compare", "base"):
         return {"other": own}
     if verb != "verify-merge":
         return {}

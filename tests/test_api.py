@@ -308,7 +308,8 @@ def test_a_wrapped_model_is_of_one_moment(home):
 def test_an_answer_can_be_kept(home, verb, monkeypatch, tmp_path):
     """As its result and name, in a process that has neither the checkpoint nor its model."""
     options = {
-        "compare": {"other": "demo-gpt2"}, "contrast": {"first": TEXT, "second": f"{TEXT} b"},
+        "compare": {"other": "demo-gpt2"}, "base": {"other": "demo-gpt2"},
+        "contrast": {"first": TEXT, "second": f"{TEXT} b"},
         "lens": {"text": TEXT},
         "ladder": {"text": TEXT}, "tokenize": {"texts": [TEXT]}, "predict": {"text": TEXT},
         "plausibility": {"text": "a b"},

@@ -36,6 +36,7 @@ COMMANDS = (  # as they are typed after the program's name
     'tokenize demo-bert --text "the dog is an animal."',
     "training demo-bert",
     "compare demo-run-checkpoint-0 demo-run-checkpoint-1000",
+    "base demo-run-checkpoint-1000 demo-run-checkpoint-800",
     "vitals demo-bert",
     "check demo-bert",
 )

@@ -176,6 +176,14 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
             {"other": GPT2},
         ),
         Question(
+            "Which base is this?",
+            "Which sampled matrices are equal, how much of the other checkpoint is left in the rest, and of which rank "
+            "the change is.",
+            "compare",
+            "demo-run-checkpoint-1000",
+            {"other": "demo-run-checkpoint-800", "tab": "Base"},
+        ),
+        Question(
             "What did quantization cost, layer by layer?",
             "Compare the original with its GGUF file, or another quantized copy: the error of each tensor, by layer "
             "and kind.",

@@ -49,6 +49,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "tokenize": {"texts": (TEXT,)},
     "training": {"steps": 10, "warmup_steps": 2},
     "compare": {},
+    "base": {},
     "verify-merge": {},
     "vitals": {"k": 3, "sample": 20},
     "check": {},

@@ -207,3 +207,12 @@ def test_the_filter_finds_by_name_and_by_status(open_app: Open) -> None:
     assert len(table(app, "status")) == 52
     app.text_input(key="find").set_value("no such tensor").run()
     assert any("No tensor matches" in each.value for each in app.info)
+
+
+def test_the_base_is_told_from_sampled_matrices(open_app: Open, tuned: str) -> None:
+    app = open_app("compare", other=tuned, tab="Base")
+    assert not app.exception
+    assert "demo-bert was fine-tuned from tuned, or tuned from demo-bert" in said(app)
+    sampled = table(app, "coefficient").set_index("name")
+    assert sampled[~sampled["equal"]].index.tolist() == [SCALED]
+    assert sampled["coefficient"][SCALED] == pytest.approx(1 / 1.1, abs=1e-4)

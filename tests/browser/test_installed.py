@@ -34,6 +34,7 @@ SUBJECTS = {"adapter": "adapter"}  # what is asked about, besides demo-bert
 OPTIONS = {
     "verify-merge": ("adapter", "merged"),
     "compare": ("demo-gpt2",),
+    "base": ("demo-gpt2",),
     "contrast": ("--first", "a [MASK].", "--second", "the [MASK]."),
     "tokenize": ("--text", "a dog"),
     "predict": ("--text", "a [MASK]."),

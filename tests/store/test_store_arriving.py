@@ -161,7 +161,7 @@ def test_the_engine_answers_what_needs_names_and_refuses_the_rest_in_one_sentenc
     assert (found.name, found.reference) == ("BertForMaskedLM", f"arriving:{upload}")
     assert any("still being uploaded" in warning for warning in found.warnings)
     for verb, analysis in CATALOG.items():
-        asked = {"other": found.fingerprint} if verb == "compare" else REST.get(verb, QUESTIONS.get(verb, {}))
+        asked = {"other": found.fingerprint} if verb in ("compare", "base") else REST.get(verb, QUESTIONS.get(verb, {}))
         if not asked and analysis.needs == "model":
             asked = TEXT
         if analysis.needs == "names" or analysis.early:

@@ -38,6 +38,7 @@ QUESTIONS: dict[str, dict[str, Any]] = {  # those without parameters are not lis
     "pretrain": {"text": "the dog is an animal", "pair": "the cat is an animal"},
     "tokenize": {"texts": ["the dog", "cat"]},
     "compare": {"other": "demo-gpt2"},
+    "base": {"other": "demo-gpt2"},
 }
 
 
