@@ -21,6 +21,7 @@ from pages._ui.words import command
 # check -> slug of the page that shows more of it, and inputs there
 MORE: dict[str, tuple[str, dict[str, str]]] = {
     "Config and shapes": ("overview", {}),
+    "Loading": ("classes", {}),
     "Heads and weights": ("classes", {}),
     "Left-over tensors": ("overview", {}),
     "Ties": ("sharing", {}),

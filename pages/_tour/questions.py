@@ -207,6 +207,14 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
     ),
     "Before you rely on it": (
         Question(
+            "Will it load, and as what?",
+            "What the loader makes of every tensor of the files, by pattern of names: loaded, renamed, fused, dropped, "
+            "or made up.",
+            "checks",
+            GPT2,
+            {"tab": "Loading"},
+        ),
+        Question(
             "Is this checkpoint complete and safe?",
             "Every check with its evidence, such as ties, heads, NaN, tokenizer and files, and what to do.",
             "checks",

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from dataclasses import replace
 
-from inspector.analyses.checks import words
+from inspector.analyses.checks import words, words_loading
 from inspector.analyses.checks.compute_dtypes import DTYPES, check_dtypes
 from inspector.analyses.checks.compute_files import FILES, PICKLES, check_files, check_pickles
 from inspector.analyses.checks.compute_parts import (
@@ -29,10 +29,11 @@ from inspector.analyses.checks.compute_structure import (
     check_shapes,
     check_ties,
     check_weights,
+    not_built,
 )
 from inspector.analyses.checks.compute_vocabulary import STOPPING, VOCABULARY, check_stopping
 from inspector.analyses.checks.request import WHOLE_GB, CheckRequest
-from inspector.analyses.checks.result import STATUSES, Check, Checks
+from inspector.analyses.checks.result import STATUSES, Check, Checks, LoadingRow
 from inspector.analyses.sharing.result import Sharing
 from inspector.catalog import answer, import_ahead, libraries
 from inspector.errors import InspectorError, MissingLibraryError
@@ -46,7 +47,8 @@ KEPT = "checks by headers"
 CONFIG = "config.json"
 READ = (NUMBERS, ZEROS, MAGNITUDES, SCALES)
 BY_NUMBERS = (*READ, *VOCABULARY, PADDING)
-ORDER = (SHAPES, WEIGHTS, LEFT_OVER, TIES, *READ, DTYPES, *VOCABULARY, PADDING, STOPPING, PICKLES, FILES)
+LOADING = words_loading.TAB
+ORDER = (SHAPES, LOADING, WEIGHTS, LEFT_OVER, TIES, *READ, DTYPES, *VOCABULARY, PADDING, STOPPING, PICKLES, FILES)
 
 
 @answers(CheckRequest)
@@ -59,7 +61,7 @@ def check(checkpoint: Checkpoint, request: CheckRequest, *, progress: Progress) 
     numbers are stored in.
     """
     values = choose_values(checkpoint.manifest, request.values)
-    of_headers = _by_headers(checkpoint, progress)
+    of_headers, loading = _by_headers(checkpoint, progress)
     of_numbers, norms, measured = tuple(map(not_read, BY_NUMBERS)), (), b""
     if values != "none":
         from inspector.analyses.checks.compute_numbers import check_by_numbers
@@ -79,6 +81,7 @@ def check(checkpoint: Checkpoint, request: CheckRequest, *, progress: Progress) 
         checks=tuple(by_name[name] for name in ORDER),
         values=values,
         norms=norms,
+        loading=loading,
         measured=measured,
     )
 
@@ -93,18 +96,22 @@ def _from(file: str, check: Check) -> Check:
     return replace(check, detail=named(check.detail), next_step=named(check.next_step), evidence=tuple(evidence))
 
 
-def _by_headers(checkpoint: Checkpoint, progress: Progress) -> tuple[Check, ...]:
+def _by_headers(checkpoint: Checkpoint, progress: Progress) -> tuple[tuple[Check, ...], tuple[LoadingRow, ...]]:
     """The checks that headers and small files decide; of numbers only copies that may be tied are compared.
+
+    Beside them, what a loader makes of each tensor.
 
     A page asks for them alone first, so they are kept for the question that reads the numbers too.
     """
-    called, known = checkpoint.kept.get(KEPT, ((), ()))
+    called, known = checkpoint.kept.get(KEPT, ((), None))
     if known and called == checkpoint.called:  # sentences hold the name that somebody gave it
         return known
     progress(None, "Building the model")
     built, shared = _build(checkpoint, progress)
+    loaded, loading = _loading(checkpoint, built)
     found = (
         check_shapes(checkpoint, built),
+        loaded,
         check_weights(checkpoint, built),
         check_left_over(checkpoint, built),
         check_ties(checkpoint, shared),
@@ -113,8 +120,20 @@ def _by_headers(checkpoint: Checkpoint, progress: Progress) -> tuple[Check, ...]
         check_pickles(checkpoint.manifest),
         _check_files(checkpoint.manifest, built),
     )
-    checkpoint.kept[KEPT] = checkpoint.called, found
-    return found
+    checkpoint.kept[KEPT] = checkpoint.called, (found, loading)
+    return found, loading
+
+
+def _loading(checkpoint: Checkpoint, built: Built | Unbuilt) -> tuple[Check, tuple[LoadingRow, ...]]:
+    """The check of what a loader makes of the tensors, and that by pattern of names."""
+    if not (isinstance(built, Unbuilt) and built.lacks_library):
+        from inspector.analyses.checks.compute_loading.checking import check_loading
+        from inspector.analyses.checks.compute_loading.contract import loading_rows
+
+        if checkpoint.structure and (rows := loading_rows(checkpoint)):
+            return check_loading(checkpoint, checkpoint.structure[0], rows), rows
+    why = built if isinstance(built, Unbuilt) else Unbuilt(words.NO_MODEL)
+    return not_built(checkpoint, LOADING, why), ()
 
 
 def _check_files(manifest: Manifest, built: Built | Unbuilt) -> Check:

@@ -82,7 +82,7 @@ def check_shapes(checkpoint: Checkpoint, built: Built | Unbuilt) -> Check:
     unbuilt = built if isinstance(built, Unbuilt) else Unbuilt("")
     fault = checkpoint.stored_twice or unbuilt.fault
     if unbuilt.why and (checkpoint.unread.codes or (unbuilt.lacks_library and not (sizes or fault))):
-        return _not_built(checkpoint, SHAPES, unbuilt)
+        return not_built(checkpoint, SHAPES, unbuilt)
     if fault:
         evidence = [Evidence(name, fault.problem, "critical", None, detail) for name, detail in fault.tensors.items()]
         return conclude(SHAPES, evidence, f"{fault.said}.", fault.next_step)
@@ -110,7 +110,7 @@ def _of_shapes(tensors: int, evidence: Sequence[Evidence], wrong: Sequence[Evide
 def check_weights(checkpoint: Checkpoint, built: Built | Unbuilt) -> Check:
     """Every parameter of the class is in the file; a loader would make up the others."""
     if isinstance(built, Unbuilt):
-        return _not_built(checkpoint, WEIGHTS, built)
+        return not_built(checkpoint, WEIGHTS, built)
     lacking = [_missing(name, built) for name in built.missing if not name.endswith(SPARE_MODULES)]
     evidence = lacking + [
         Evidence(head, "head in the file", "none", None, words.head_there(head))
@@ -150,7 +150,7 @@ def _where_they_are(checkpoint: Checkpoint, built: Built) -> str:
 def check_left_over(checkpoint: Checkpoint, built: Built | Unbuilt) -> Check:
     """Every tensor of the file has a place in the class, or belongs to quantized weights."""
     if isinstance(built, Unbuilt):
-        return _not_built(checkpoint, LEFT_OVER, built)
+        return not_built(checkpoint, LEFT_OVER, built)
     severity: Severity = "minor" if built.declared and not (built.unused_head or built.loader) else "note"
     detail = words.NEVER_LOADED.format(built=built.model_class)
     evidence = [Evidence(name, "no place in the class", severity, None, detail) for name in built.left_over]
@@ -172,7 +172,7 @@ def check_left_over(checkpoint: Checkpoint, built: Built | Unbuilt) -> Check:
 def check_ties(checkpoint: Checkpoint, sharing: Sharing | Unbuilt) -> Check:
     """What is declared to be one tensor is one, in the file and in memory."""
     if isinstance(sharing, Unbuilt):
-        return _not_built(checkpoint, TIES, sharing)
+        return not_built(checkpoint, TIES, sharing)
     rows = _vocabulary_rows(checkpoint)
     evidence = [_tie_evidence(group, rows) for group in sharing.groups]
     if not evidence:
@@ -186,7 +186,7 @@ def check_ties(checkpoint: Checkpoint, sharing: Sharing | Unbuilt) -> Check:
     return conclude(TIES, evidence, words.tied(counted["tied"], counted["diverged"], equal=counted["equal copies"]))
 
 
-def _not_built(checkpoint: Checkpoint, name: str, unbuilt: Unbuilt) -> Check:
+def not_built(checkpoint: Checkpoint, name: str, unbuilt: Unbuilt) -> Check:
     """A check of a class that cannot be built: there is something to fix, or codes that cannot be read."""
     if codes := next(iter(checkpoint.unread.codes), None):
         return not_checked(name, f"{describe_codes(checkpoint.name, checkpoint.unread, codes)}.", CHECK_A_COPY)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import pandas as pd
 
-from inspector.analyses.checks.result import Checks, Evidence, Norms
+from inspector.analyses.checks.result import Checks, Evidence, LoadingRow, Norms
 from inspector.text import shape_text
 
 SUBJECT = "subject"  # the column of names
@@ -34,3 +34,9 @@ def norm_frame(norms: Iterable[Norms]) -> pd.DataFrame:
     columns = [field.name for field in dataclasses.fields(Norms)]
     frame = pd.DataFrame([[getattr(each, name) for name in columns] for each in norms], columns=columns)
     return frame.assign(shape=[shape_text(shape) for shape in frame["shape"]])
+
+
+def loading_frame(rows: Iterable[LoadingRow]) -> pd.DataFrame:
+    """One row a pattern of names, the worst outcome first."""
+    found = ([row.file_name or "–", row.class_name or "–", row.outcome, row.count] for row in rows)
+    return pd.DataFrame(found, columns=["in the file", "in the class", "outcome", "tensors"])

@@ -21,6 +21,12 @@ REPORTED = SEVERITIES[2:]  # what a check finds wrong
 STATUS_OF: dict[Severity, Status] = dict(zip(SEVERITIES, ("ok", "ok", "warn", "fail", "fail"), strict=True))
 
 
+# What the loader of the installed transformers makes of a stored tensor, the worst first. "new": a parameter of the
+# class that no file holds. "ignored": the class itself lists it as not its own.
+Outcome = Literal["wrong shape", "new", "dropped", "doubled", "ignored", "split", "fused", "renamed", "loaded"]
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """One thing that a check found."""
@@ -51,6 +57,17 @@ class Check:
     def unchecked(self) -> str:
         """The id of the finding that this check could not be made."""
         return f"{self.id}.{UNCHECKED}"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadingRow:
+    """What becomes of tensors whose names, in the file and in the class, differ only in their places in lists."""
+
+    pattern: str  # finds these names: "layers.*.mlp.weight"; of one its name
+    count: int  # tensors of the file; of what is new, of the class
+    file_name: str  # with the spans of these places: "layers.[0–11].mlp.weight"; "": no file holds it
+    class_name: str  # likewise; several are separated by commas; "": the class has no place for it
+    outcome: Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +118,7 @@ class Checks:
     values: str = "all"  # stored numbers that were read: "all", "sample" or "none"
     accepted: tuple[str, ...] = ()  # ids of findings that do not count in the exit status
     norms: tuple[Norms, ...] = ()  # of float matrices, by name pattern and shape, in the files' order; at most 300
+    loading: tuple[LoadingRow, ...] = ()  # the worst first, at most 300; empty where no class can be built
     # Of each stored tensor in the files' order, as eight bytes: the RMS of a float matrix; infinity where numbers are
     # NaN or infinite; NaN: not measured. Empty: no numbers were read.
     measured: bytes = local(default=b"")
@@ -158,4 +176,5 @@ def read_checks(plain: dict[str, Any]) -> Checks:
     named["accepted"] = tuple(plain.get("accepted", ()))
     named["values"] = plain.get("values", "all")  # results that are kept from before had no choice
     norms = (Norms(**(row | {"shape": tuple(row["shape"])})) for row in plain.get("norms", ()))
+    named["loading"] = tuple(LoadingRow(**row) for row in plain.get("loading", ()))
     return Checks(**named, checks=tuple(Check(**check) for check in checks), norms=tuple(norms))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inspector.analyses.checks import words, words_magnitudes
+from inspector.analyses.checks import words, words_loading, words_magnitudes
 from inspector.analyses.checks.request import CheckRequest
 from inspector.analyses.checks.result import Checks, Status
 from inspector.report.content import Section
@@ -15,7 +15,7 @@ VERDICTS: dict[Status, Verdict] = {"fail": "problem", "warn": "warning"}
 
 
 def view(checks: Checks, request: CheckRequest, *, name: str) -> View:
-    """The verdict, what to do next, all checks, all evidence, sizes of weights."""
+    """The verdict, what to do next, all checks, what is loaded as what, all evidence, sizes of weights."""
     word, said = words.verdict(checks)
     verdicts: list[Verdict] = [verdict for status, verdict in VERDICTS.items() if checks.counts[status]]
     return View(
@@ -23,6 +23,7 @@ def view(checks: Checks, request: CheckRequest, *, name: str) -> View:
         beside=tuple(_problems(checks)),
         tabs=(
             Tab("All checks", lambda: _checks(checks)),
+            *([Tab(words_loading.TAB, lambda: _loading(checks))] if checks.loading else []),
             Tab("Evidence", lambda: _evidence(checks)),
             *([Tab(words_magnitudes.HEADING, lambda: _norms(checks))] if checks.norms else []),
         ),
@@ -44,6 +45,12 @@ def _checks(checks: Checks) -> Iterator[Block]:
     from inspector.analyses.checks.frames import check_frame  # half a second of the verb
 
     yield Table("checks", "All checks, worst first", check_frame(checks))
+
+
+def _loading(checks: Checks) -> Iterator[Block]:
+    from inspector.analyses.checks.frames import loading_frame
+
+    yield Table("loading", words_loading.TITLE, loading_frame(checks.loading), meanings=words_loading.MEANINGS)
 
 
 def _evidence(checks: Checks) -> Iterator[Block]:

@@ -6,17 +6,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from xml.etree import ElementTree
 
+from inspector.analyses.checks import words_loading
 from inspector.analyses.checks.request import CheckRequest
-from inspector.analyses.checks.result import REPORTED, Check, Checks, Evidence
+from inspector.analyses.checks.result import OUTCOMES, REPORTED, Check, Checks, Evidence
 from inspector.analyses.checks.view import view
 from inspector.analyses.checks.words import reading, summary
 from inspector.cli.answering import write
 from inspector.names import group_names
 from inspector.text import escaped
 from inspector.view.blocks import Bullets, Sentence
-from inspector.view.screen import screen_of
+from inspector.view.screen import first_rows, screen_of
 
 SHOWN = 10  # pieces of evidence of one check
+LOST = OUTCOMES[:4]  # outcomes for which the table of what is loaded is shown
 
 
 def write_checks(checks: Checks, request: CheckRequest, *, strict: bool) -> None:
@@ -26,6 +28,11 @@ def write_checks(checks: Checks, request: CheckRequest, *, strict: bool) -> None
     for check in checks.worst_first():
         if check.status != "ok" and check.evidence:
             blocks += [Sentence(f"{check.name}: evidence"), Bullets(tuple(_lines(check)))]
+    if any(row.outcome in LOST for row in checks.loading):
+        from inspector.analyses.checks.frames import loading_frame  # half a second of the verb
+
+        frame = loading_frame(checks.loading)
+        blocks.append(first_rows(words_loading.TITLE, frame, len(frame)))
     counts, *changes = summary(checks, strict=strict)
     if changes := [each for each in changes if each != reading(checks)]:
         blocks += [Bullets(tuple(changes))]
