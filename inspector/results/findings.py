@@ -9,6 +9,7 @@ ANY = "*"  # a check's problem for which no row of the table has the words
 # Name of a check -> its id, which stays when the name is worded anew.
 CHECK_IDS = {
     "Config and shapes": "shapes",
+    "Loading": "loading",
     "Heads and weights": "weights",
     "Left-over tensors": "leftover",
     "Ties": "ties",
@@ -39,6 +40,7 @@ class Finding:
     action: str  # "" where there is nothing to do
 
 
+LOADING = "Loading"
 SHAPES, WEIGHTS, LEFT_OVER, TIES = "Config and shapes", "Heads and weights", "Left-over tensors", "Ties"
 VALUES, ZEROS, SIZES, SCALES = "NaN and infinity", "Zero tensors", "Weight magnitudes", "Quantization scales"
 DTYPES, TOKENIZER, PADDING, STOPPING, FILES = "Number types", "Tokenizer and rows", "Padding", "Stopping", "Files"
@@ -122,6 +124,34 @@ TABLE = (
         "other shape than config.json asks for",
         "A tensor does not have the shape that the class gives it, so the model cannot be loaded.",
         ITS_CONFIG,
+    ),
+    Finding(
+        "loading.class.other-type",
+        LOADING,
+        "class of another kind of model",
+        "architectures names a class of another model_type than config.json states: loaders go by one or the other.",
+        "Find out which of the two the weights are of.",
+    ),
+    Finding(
+        "loading.heads.groups",
+        LOADING,
+        "heads that do not divide into groups",
+        "num_key_value_heads does not divide num_attention_heads, so the attention fails.",
+        ITS_CONFIG,
+    ),
+    Finding(
+        "loading.heads.number",
+        LOADING,
+        "another number of heads",
+        "A matrix has rows for another number of heads than config.json states.",
+        ITS_CONFIG,
+    ),
+    Finding(
+        "loading.prediction.fewer",
+        LOADING,
+        "fewer layers for multi-token prediction than declared",
+        "config.json declares layers that predict several tokens ahead, and the files lack some or all of them.",
+        "If a server is to use them, get them from where the weights come from.",
     ),
     Finding(
         "weights.missing",

@@ -81,7 +81,7 @@ def test_a_sound_checkpoint_is_said_to_be_sound(open_app: Open, checkpoint: str)
         literal(f"Sound. None of {len(ORDER)} checks found anything wrong.")
     ]
     assert len([each for each in app.markdown if "-badge[" in each.value]) == len(ORDER)
-    assert [each.label for each in app.tabs] == ["Evidence", "Weight magnitudes", "Export"]
+    assert [each.label for each in app.tabs] == ["Evidence", "Loading", "Weight magnitudes", "Export"]
     assert "Next step" not in said(app)
     assert app.code[-1].value == f"python -m inspector check {checkpoint}"
     app = open_app("checks", checkpoint=checkpoint, tab="Export")

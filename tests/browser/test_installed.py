@@ -28,7 +28,7 @@ from tools.package import build, install
 MOST_NBYTES = 25_000_000
 # What headers and the tokenizer answer; the others need a class of transformers', which needs torch.
 LIGHT = {"overview": (), "tokenize": (), "check": ("--values", "none"), "compare": ("--values", "none")}
-BY_CLASS = {"Config and shapes", "Heads and weights", "Left-over tensors", "Ties"}
+BY_CLASS = {"Config and shapes", "Loading", "Heads and weights", "Left-over tensors", "Ties"}
 LACKS = "This needs torch, which is not installed: run pip install 'checkpoint-inspector[models]'."
 SUBJECTS = {"adapter": "adapter"}  # what is asked about, besides demo-bert
 OPTIONS = {

@@ -23,8 +23,8 @@ def view(checks: Checks, request: CheckRequest, *, name: str) -> View:
         beside=tuple(_problems(checks)),
         tabs=(
             Tab("All checks", lambda: _checks(checks)),
-            *([Tab(words_loading.TAB, lambda: _loading(checks))] if checks.loading else []),
             Tab("Evidence", lambda: _evidence(checks)),
+            *([Tab(words_loading.TAB, lambda: _loading(checks))] if checks.loading else []),
             *([Tab(words_magnitudes.HEADING, lambda: _norms(checks))] if checks.norms else []),
         ),
     )

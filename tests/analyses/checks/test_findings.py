@@ -12,6 +12,7 @@ from typing import get_args
 
 import pytest
 
+from inspector.analyses.checks import words_loading
 from inspector.analyses.checks.command.baseline import compare, read_baseline
 from inspector.analyses.checks.command.formats import as_github, as_junit
 from inspector.analyses.checks.compute import ORDER
@@ -68,6 +69,7 @@ def test_whatever_a_check_can_say_is_in_the_table():
     assert {*get_args(sharing.Verdict)} <= {each.problem for each in TABLE if each.check == "Ties"}
     of_ends = (ends.GOES_ON, ends.TWICE, ends.TWO_IDS, ends.TWO_TOKENS, ends.TWO_TEMPLATES, ends.PADDING_ENDS)
     assert {*of_ends} == {each.problem for each in TABLE if each.check == "Stopping"}
+    assert {*words_loading.STEPS} == {each.problem for each in TABLE if each.check == "Loading"}
 
 
 def test_words_without_a_row_are_refused_but_where_any_words_may_come():
