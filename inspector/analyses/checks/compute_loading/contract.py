@@ -7,6 +7,7 @@ lists what it leaves out.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -68,7 +69,9 @@ def _outcomes(checkpoint: Checkpoint, model: PreTrainedModel, places: Places) ->
     """Name in the file, of a weight rather than of its codes -> what becomes of it."""
     shapes = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     held = {tensor.name: tensor.shape for tensor in checkpoint.tensors}
-    made = checkpoint.merged(type(model)) if len(places.recipes) < len(places.filled) else None
+    made = None
+    with suppress(Exception):  # tensors that do not go together: which ones, is asked of each conversion below
+        made = checkpoint.merged(type(model)) if len(places.recipes) < len(places.filled) else None
     found: dict[str, Outcome] = {}
     for recipe in places.recipes:
         fits = _fits(recipe, model, shapes, held, made)
