@@ -16,10 +16,15 @@ from streamlit.runtime.scriptrunner.script_runner import ScriptRunner
 from streamlit.runtime.scriptrunner_utils.script_requests import ScriptRequests, ScriptRequestType
 from streamlit.web.server.server_util import get_display_address, get_url
 
+import inspector
+from inspector.sandbox.limits import open_files
 from inspector.serving.access_token import access_token
-from inspector.serving.place import is_local
+from inspector.serving.log import record
+from inspector.serving.place import is_local, serves_others
 from inspector.serving.readiness import Readiness
+from inspector.serving.settings import Serving, serving
 from inspector.serving.uploads import clean_up
+from inspector.settings import MB, Settings, settings
 
 TURN_SECONDS = 5.0  # that a run waits for a stopped one, which ends as soon as it draws something
 
@@ -33,12 +38,32 @@ async def starting(app: Any, *, readiness: Readiness) -> AsyncIterator[dict[str,
     sys.stdout.flush()  # or a log file has it when the server ends
     if not st.get_option("server.headless"):
         asyncio.get_running_loop().call_soon(open_browser, f"{address}{token.query_once if token else ''}")
+    record("start", **facts(settings(), serving()))
     tasks = [asyncio.create_task(clean_up()), asyncio.create_task(readiness.watch())]
     try:
         yield {}
     finally:
         for task in tasks:
             task.cancel()
+        record("stop")
+
+
+def facts(found: Settings, served: Serving) -> dict[str, str | float]:
+    """What the log's first line says of a server."""
+    return {
+        "version": inspector.__version__,
+        "home": str(found.home),
+        "shared_store": (found.store or "none").partition("://")[0],  # the rest may hold a name or a key
+        "engine": found.engine,
+        "sandbox": found.confinement,
+        "sign_in": served.sign_in,
+        "serves_others": str(serves_others()).lower(),
+        "workers": found.workers,
+        "worker_mb": found.worker_nbytes / MB,
+        "store_mb": found.store_nbytes / MB,
+        "upload_mb": found.upload_nbytes / MB,
+        "open_files": open_files(),
+    }
 
 
 def _host() -> str:

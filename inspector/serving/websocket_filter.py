@@ -18,7 +18,8 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.runtime import runtime_util
 
 from inspector.serving.fragment_reruns import FragmentRerunFilter
-from inspector.serving.people import cookie_claims, is_admitted, person_of
+from inspector.serving.log import digest, record
+from inspector.serving.people import called, cookie_claims, is_admitted, person_of
 from inspector.serving.reconnecting import SESSIONS, SessionOwners
 from inspector.serving.settings import Serving
 
@@ -66,6 +67,7 @@ class WebsocketFilter:
         reports = FragmentRerunFilter()
         request = HTTPConnection(scope)
         stranger, person = self._is_stranger(request), person_of(request, self._settings)
+        name = called(request, self._settings)
 
         async def receive_wanted() -> Message:
             while True:
@@ -80,16 +82,16 @@ class WebsocketFilter:
         async def send_discreetly(message: Message) -> None:
             data = message.get("bytes")
             if data and (self._script in data or len(data) < SMALL):
-                message = {**message, "bytes": self._noted(data, person, reports)}
+                message = {**message, "bytes": self._noted(data, person, name, reports)}
             with suppress(OSError):  # the browser is gone: what is received next says so, and Streamlit closes in peace
                 await send(message)
 
         await self._app(self._sessions.keep_apart(scope, person), receive_wanted, send_discreetly)
 
-    def _noted(self, data: bytes, person: str, reports: FragmentRerunFilter) -> bytes:
+    def _noted(self, data: bytes, person: str, name: str, reports: FragmentRerunFilter) -> bytes:
         told = ForwardMsg.FromString(data)
-        if session := told.new_session.initialize.session_id:
-            self._sessions.note(session, person)
+        if (session := told.new_session.initialize.session_id) and self._sessions.note(session, person):
+            record("session", session=digest(session), person=name)
         return discreet(told, reports)
 
     def _is_stranger(self, request: HTTPConnection) -> bool:
