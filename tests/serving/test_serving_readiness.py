@@ -86,6 +86,4 @@ def test_a_shared_store_that_goes_and_comes_is_told_to_whoever_asks_and_in_the_l
         now[0] += FRESH_SECONDS + 1
         assert ask(address, "/_stcore/ready")[0]["status"] == 200
     assert [record.getMessage() for record in caplog.records] == ["not ready", "ready again"]
-    assert caplog.records[0].__dict__["facts"] == {
-        "reason": "The shared store's folder does not exist: create it, or mount it again."
-    }
+    assert "folder does not exist" in caplog.records[0].__dict__["facts"]["reason"]
