@@ -30,7 +30,10 @@ STRANGER_NBYTES = 1 << 16  # of a message, at most, before sign-in
 SENT_NBYTES = 64_000_000  # of a message of the server, at most; a map of 262,144 tokens has 14 MB
 SCRIPT = "app.py"  # in place of its path
 PLAIN = re.compile(r"[\w-]{0,64}", re.ASCII)  # what Streamlit calls a part of a page, and writes into its log
-WIDGETS = "$$"  # how Streamlit's names of widgets begin; any other ends the run in an error
+WIDGETS = (
+    "$$ID",
+    "$$STREAMLIT_INTERNAL_KEY",
+)  # how Streamlit's names of widgets begin; any other ends the run in an error
 SMALL = 300  # bytes of a message; those that say how a run ends have fewer
 
 
