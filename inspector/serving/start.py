@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
+import psutil
 import streamlit as st
 from streamlit.cli_util import open_browser
 from streamlit.runtime.pages_manager import PagesManager
@@ -39,6 +40,8 @@ async def starting(app: Any, *, readiness: Readiness) -> AsyncIterator[dict[str,
     if not st.get_option("server.headless"):
         asyncio.get_running_loop().call_soon(open_browser, f"{address}{token.query_once if token else ''}")
     record("start", **facts(settings(), serving()))
+    if serves_others() and (advice := too_much_memory(settings(), psutil.virtual_memory().total)):
+        record("advice", text=advice)
     tasks = [asyncio.create_task(clean_up()), asyncio.create_task(readiness.watch())]
     try:
         yield {}
@@ -64,6 +67,17 @@ def facts(found: Settings, served: Serving) -> dict[str, str | float]:
         "upload_mb": found.upload_nbytes / MB,
         "open_files": open_files(),
     }
+
+
+def too_much_memory(found: Settings, nbytes: int) -> str:
+    """What to set where all workers together may take more than the machine has; empty: they may not."""
+    most = found.workers * found.worker_nbytes
+    if most <= nbytes:
+        return ""
+    return (
+        f"{found.workers} workers of {found.worker_nbytes / MB:,.0f} MB may take {most / MB:,.0f} MB, but this machine "
+        f"has {nbytes / MB:,.0f} MB: set INSPECTOR_WORKERS or INSPECTOR_WORKER_MB lower."
+    )
 
 
 def _host() -> str:

@@ -12,7 +12,7 @@ from inspector.serving import log
 from inspector.serving.access_control import AccessControl
 from inspector.serving.log import LOG, OURS, digest, record, start_log
 from inspector.serving.settings import read_serving
-from inspector.serving.start import facts
+from inspector.serving.start import facts, too_much_memory
 from inspector.settings import read_settings
 from tests.serving.test_serving_door import HOST, _app, ask
 
@@ -80,3 +80,12 @@ def test_the_first_line_tells_what_kind_of_server_it_is_without_its_secrets(tmp_
     told = facts(found, read_serving(PROXY | {"INSPECTOR_TOKEN": SECRET}))
     assert (told["shared_store"], told["sign_in"], told["workers"]) == ("s3", "proxy", found.workers)
     assert SECRET not in json.dumps(told)
+
+
+def test_workers_that_may_take_more_than_the_machine_has_are_told_of(tmp_path):
+    found = read_settings({"INSPECTOR_HOME": str(tmp_path), "INSPECTOR_WORKERS": "3", "INSPECTOR_WORKER_MB": "2000"})
+    assert too_much_memory(found, 6_000_000_000) == ""
+    assert too_much_memory(found, 5_999_000_000) == (
+        "3 workers of 2,000 MB may take 6,000 MB, but this machine has 5,999 MB: set INSPECTOR_WORKERS or "
+        "INSPECTOR_WORKER_MB lower."
+    )
