@@ -90,6 +90,15 @@ _QUESTIONS = (
         needs="rows",
     ),
     Analysis(
+        slug="overview",
+        verb="histogram",
+        title="Histogram",
+        question="How are the numbers of a tensor distributed?",
+        function="inspector.analyses.histogram.compute:histogram",
+        symbol="inventory_2",
+        needs="rows",
+    ),
+    Analysis(
         slug="sharing",
         verb="sharing",
         title="Parameter sharing",

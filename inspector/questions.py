@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from inspector.analyses.contrast.result import Contrast
     from inspector.analyses.embeddings.result import Embeddings
     from inspector.analyses.heads.result import HeadAnswer
+    from inspector.analyses.histogram.result import Histogram
     from inspector.analyses.ladder.result import Climb
     from inspector.analyses.lens.result import Lens
     from inspector.analyses.masked_lm.result import Prediction
@@ -45,6 +46,9 @@ if TYPE_CHECKING:
 
     class AdapterAnswer(Answer, Adapter):
         """What `adapter` returns."""
+
+    class HistogramAnswer(Answer, Histogram):
+        """What `histogram` returns."""
 
     class SharingAnswer(Answer, Sharing):
         """What `sharing` returns."""
@@ -140,6 +144,15 @@ class Questions:
             base: Model that the adapter was trained on, to measure what of the change a merge keeps.
         """
         return self.ask("adapter", base=base)
+
+    @checked_names
+    def histogram(self, tensor: str = "") -> HistogramAnswer:
+        """How are the numbers of a tensor distributed?
+
+        Args:
+            tensor: Name of the tensor, as `overview --tensors` lists it; default: the largest.
+        """
+        return self.ask("histogram", tensor=tensor)
 
     @checked_names
     def sharing(self) -> SharingAnswer:

@@ -16,7 +16,7 @@ from inspector.view.blocks import Table
 from pages._embeddings import inputs
 from pages._embeddings import map as embedding_map
 from pages._embeddings import tables as embedding_tables
-from pages._ui import health, parts, session, table_files
+from pages._ui import parts, session, table_files
 from pages._ui.answer.rendering import PageView
 
 checkpoint = session.opened()
@@ -60,6 +60,8 @@ with map_place:
         found=found,
         neighbors=near.neighbours["token_id"].tolist() if near else (),
     )
+    mapped = PageView.of(projection, shown, name=checkpoint.name)
+    mapped.beside()
     parts.warnings(projection.warnings)
     embedding_map.beside_ours(projection, maps.get(choice.ours))
     table_files.offer(points, name=f"{checkpoint.name}-{projection.method}", label="Whole map")
@@ -77,11 +79,7 @@ page = PageView.of(
     name=checkpoint.name,
     instead={(Table, "special-tokens"): lambda _: embedding_tables.special(checkpoint)},
 )
-mapped = PageView.of(projection, shown, name=checkpoint.name)
-page.below(
-    {"Health": partial(health.draw, result, checkpoint=checkpoint), "Under-trained": None},
-    first={"Special tokens": page.beside, "Norms": partial(mapped.tab, "Norms")},
-)
+page.below(first={"Special tokens": page.beside, "Norms": partial(mapped.tab, "Norms")})
 file = f"{checkpoint.name.rpartition('/')[2]}-{choice.method}.csv"  # of org/name: no folder org has to be there
 mapping = (choice.verb, *choice.to_argv(), "-o", file)
 parts.elsewhere(checkpoint, asked or EmbeddingsRequest(), mapping)

@@ -8,6 +8,7 @@ import streamlit as st
 
 from inspector.analyses.overview.request import OverviewRequest
 from inspector.analyses.overview.result import Overview
+from inspector.request import Request
 from inspector.view.blocks import Facts, Figure
 from pages._overview import adapter, identity, portrait
 from pages._overview import parts as overview_parts
@@ -28,9 +29,10 @@ page = PageView.of(
         (Facts, ""): lambda _: overview_parts.draw_facts(checkpoint, overview),
     },
 )
+asked: list[Request] = []
 changes = adapter.draw(checkpoint) if overview.adapter else None
 if changes is None:
-    page.answer(partial(overview_parts.draw_selected, overview))
+    page.answer(partial(overview_parts.draw_selected, checkpoint, overview, asked))
 
 
 def list_files() -> None:
@@ -50,4 +52,4 @@ if changes:
     changes.view.below(tabs, opened_by={"find": "Tensors"})
 else:
     draw_tabs(tabs, opened_by={"find": "Tensors"})
-parts.elsewhere(checkpoint, OverviewRequest(find="".join(sought)), *([changes.request] if changes else []))
+parts.elsewhere(checkpoint, OverviewRequest(find="".join(sought)), *([changes.request] if changes else asked))

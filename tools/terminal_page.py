@@ -18,6 +18,7 @@ WIDTH = 80
 TEXT = '"the capital and largest city of [MASK]."'
 COMMANDS = (  # as they are typed after the program's name
     "overview demo-bert",
+    "histogram demo-bert --tensor bert.pooler.dense.weight",
     "sharing demo-bert",
     "whatif demo-bert --change untie",
     "classes demo-gpt2",

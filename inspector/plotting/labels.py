@@ -17,7 +17,7 @@ LETTERS, SIZE = 16, 13
 
 
 @dataclass(frozen=True, slots=True)
-class NamedMark:
+class Named:
     """A mark with a name."""
 
     text: str
@@ -28,7 +28,7 @@ class NamedMark:
 
 def write_labels(
     figure: go.Figure,
-    named: Sequence[NamedMark],
+    named: Sequence[Named],
     others: Sequence[tuple[float, float]] = (),
     *,
     across: tuple[float, float],

@@ -32,16 +32,14 @@ def _breadth(character: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class BoxPlace:
+class Place:
     """Where a box stands."""
 
     line: int  # from 0
     left: float  # pixels
 
 
-def flow(
-    widths: Sequence[float], groups: Sequence[object], *, width: float, gap: float, joint: float
-) -> list[BoxPlace]:
+def flow(widths: Sequence[float], groups: Sequence[object], *, width: float, gap: float, joint: float) -> list[Place]:
     """Fill lines with boxes from left to right, and keep groups on one line where they fit.
 
     Args:
@@ -51,7 +49,7 @@ def flow(
         gap: Pixels between groups.
         joint: Pixels between the boxes of a group.
     """
-    places: list[BoxPlace] = []
+    places: list[Place] = []
     line, right = 0, 0.0
     for number, box in enumerate(widths):
         joins = number > 0 and groups[number] == groups[number - 1]
@@ -60,7 +58,7 @@ def flow(
         fits = left + (needed if needed <= width else box) <= width
         if right and not fits:
             line, left = line + 1, 0.0
-        places.append(BoxPlace(line, left))
+        places.append(Place(line, left))
         right = left + box
     return places
 

@@ -15,7 +15,6 @@ from inspector.results.checkpoint import Opened
 from inspector.results.plain import to_json
 from inspector.text import literal
 from pages._ui import address, parts, table_files
-from pages._ui.health import STATUS
 from pages._ui.words import command
 
 # check -> slug of the page that shows more of it, and inputs there
@@ -38,6 +37,13 @@ MORE: dict[str, tuple[str, dict[str, str]]] = {
     "Stopping": ("embeddings", {"tab": "Special tokens"}),
     "Pickle formats": ("overview", {}),
     "Files": ("overview", {}),
+}
+# status -> word, symbol, color
+STATUS = {
+    "ok": ("fine", "check_circle", "green"),
+    "note": ("note", "info", "blue"),
+    "warn": ("worth a look", "warning", "orange"),
+    "fail": ("broken", "error", "red"),
 }
 RMS = {
     f"{which}_rms": st.column_config.NumberColumn(f"{which} RMS", format="%.4g")

@@ -1,69 +1,54 @@
-"""What the page about classes shows in its tabs."""
+"""What only the page about classes shows: the tree of modules, one module, and the output for a text."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import streamlit as st
 
-from inspector.analyses.classes import words
+from inspector.analyses.classes.frames import ROOT, module_frame
 from inspector.analyses.classes.request import ClassesRequest
-from inspector.analyses.classes.result import ModelClasses
-from inspector.names import find_rows
+from inspector.analyses.classes.result import ModelClasses, ModuleRow
+from inspector.analyses.classes.words import remarks
+from inspector.names import group_names
 from inspector.results.checkpoint import Opened
-from inspector.text import literal, plural
-from pages._classes import tables
-from pages._ui import finding, inputs, parts, session
+from inspector.text import shape_text
+from pages._ui import inputs, parts, session
+from pages._ui.answer.rendering import PageView
 
 TREE_HEIGHT = 420  # pixels
+OFFERED = 2_000  # modules by name
+
+
+def draw_tree(classes: ModelClasses) -> None:
+    """Draw the modules as text."""
+    with st.container(key="module_tree", gap="xxsmall"):
+        st.caption("Its modules; identical blocks share a line with the contents of the first.")
+        st.code(classes.tree_text, language=None, height=TREE_HEIGHT)
 
 
 def draw_module(classes: ModelClasses) -> None:
     """Ask for a module, and list what it holds."""
-    named = {module.name or tables.ROOT: module for module in classes.modules}
+    named = {module.name or ROOT: module for module in classes.modules}
     name = st.selectbox(
         "Open a module",
-        tables.offered(tuple(named), st.session_state.get("module") or st.query_params.get("module", "")),
+        offered(tuple(named), st.session_state.get("module") or st.query_params.get("module", "")),
         key="module",
         bind="query-params",
-        accept_new_options=len(named) > tables.OFFERED,
+        accept_new_options=len(named) > OFFERED,
         help="Type part of its name."
         + (
             " Of the modules in a list, only the first is suggested; for any other, type its full name."
-            * (len(named) > tables.OFFERED)
+            * (len(named) > OFFERED)
         ),
     )
-    module = named.get(name or tables.ROOT, classes.modules[0])
+    module = named.get(name or ROOT, classes.modules[0])
     left, right = st.columns([2, 3], gap="large")
     with left:
-        parts.facts(tables.module_facts(classes, module))
+        parts.facts(_facts(classes, module))
     with right:
-        inner = tables.below(classes.modules, module.name)
-        parts.table(
-            tables.module_frame(inner, inside=module.name), height=420, alt="The module and the modules inside it"
-        )
-
-
-def draw_modules(classes: ModelClasses, *, name: str) -> None:
-    """List the modules that are sought."""
-    find = finding.field("Find modules by name, class or shape", placeholder="such as attention or LayerNorm")
-    frame = tables.module_frame(classes.modules)
-    finding.listed(
-        find_rows(frame, find, ("name", "class", "shapes", "note")),
-        "module",
-        of=f"{plural(len(frame), 'module')}. Each shared tensor counts once.",
-        name=f"{name}-modules",
-        alt="Every module with its class and parameters",
-    )
-
-
-def draw_hierarchy(classes: ModelClasses) -> None:
-    """List what each class of the hierarchy brings."""
-    own, mixins = st.columns(2, gap="large")
-    with own:
-        st.markdown("**Classes**, starting with the model's own")
-        st.markdown(tables.ancestor_list(classes.hierarchy, "class"))
-    with mixins:
-        st.markdown("**Mixins**: methods only, no weights")
-        st.markdown(tables.ancestor_list(classes.hierarchy, "mixin"))
+        inner = [m for m in classes.modules if not module.name or f"{m.name}.".startswith(f"{module.name}.")]
+        parts.table(module_frame(inner, inside=module.name), height=420, alt="The module and the modules inside it")
 
 
 def draw_output(checkpoint: Opened, known: ModelClasses) -> ClassesRequest:
@@ -78,10 +63,28 @@ def draw_output(checkpoint: Opened, known: ModelClasses) -> ClassesRequest:
     request = ClassesRequest(text=inputs.text(checkpoint, slug="classes"))
     classes: ModelClasses = session.run(request)
     parts.warnings(text for text in classes.warnings if text not in known.warnings)
-    if (output := classes.output) is not None:
-        st.markdown(literal(words.returned(output)))
-        st.code(output.call, language="python", wrap_lines=True)
-        st.markdown(tables.output_rows(output.fields))
-        st.caption(words.SHAPES)
-        st.code(" ".join(output.tokens), language=None, wrap_lines=True)
+    if classes.output:
+        PageView.of(classes, request, name=checkpoint.name).tab("Output")
     return request
+
+
+def offered(names: Sequence[str], chosen: str) -> list[str]:
+    """Modules to choose from: all, or of very many the first of each pattern and the one that is chosen."""
+    if len(names) <= OFFERED:
+        return list(names)
+    first = [names[group.places[0]] for group in group_names(names)]
+    return [*first, chosen] if chosen in names and chosen not in first else first
+
+
+def _facts(classes: ModelClasses, module: ModuleRow) -> dict[str, str]:
+    used = next((each for each in classes.used_classes if each.name == module.class_name), None)
+    facts = {"Class": module.class_name}
+    if used:
+        facts |= {"Defined in": used.module, "Description": used.summary or "no docstring"}
+    facts |= {
+        "Parameters": f"{module.parameters:,}",
+        "Own parameters": f"{module.own_parameters:,}",
+        "Runs per pass": "not counted" if module.uses is None else f"{module.uses:,} ×",
+    }
+    facts |= {key: shape_text(shape) for key, shape in module.shapes.items()}
+    return facts | ({"Note": note} if (note := remarks(module)) else {})

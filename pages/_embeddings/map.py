@@ -19,7 +19,6 @@ from inspector.analyses.vocabulary_map.result import Projection
 from inspector.demo import DEMOS
 from inspector.report.labeling import readable
 from inspector.results.checkpoint import Opened
-from inspector.text import literal
 from pages._embeddings import inputs
 from pages._embeddings.vocabulary_map import vocabulary_map
 from pages._ui import parts, provenance, session
@@ -77,8 +76,6 @@ def show(
     )
     if color in ("trust", "stability") and color not in points:
         st.caption(words.NOT_COLORED)
-    st.markdown(f":material/verified_user: {literal(words.trust(projection))}")
-    st.caption(literal(words.rows(projection, result.tensor)))
 
 
 def beside_ours(projection: Projection, ours: Projection | None) -> None:

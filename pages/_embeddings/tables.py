@@ -8,8 +8,9 @@ import pandas as pd
 import streamlit as st
 
 from inspector.analyses.embeddings import words
+from inspector.analyses.embeddings.request import EmbeddingsRequest
 from inspector.analyses.embeddings.result import Embeddings
-from inspector.analyses.vocabulary_map.component import SearchResult
+from inspector.analyses.vocabulary_map.component import Found
 from inspector.catalog import request_of
 from inspector.results.checkpoint import Opened
 from inspector.text import literal, plural
@@ -18,7 +19,7 @@ from pages._ui import parts, session, table_files
 from pages._ui.answer.rendering import PageView
 
 
-def found(hits: SearchResult, *, checkpoint: Opened, selected: int | None) -> None:
+def found(hits: Found, *, checkpoint: Opened, selected: int | None) -> None:
     """List what the search found, and name what it did not find."""
     if hits.missing:
         st.warning(literal(words.not_found(checkpoint.name, hits.missing[:20])), icon=":material/search_off:")
@@ -47,7 +48,6 @@ def _pin() -> None:
     inputs.pin(st.session_state["found token"])
 
 
-MEASURED = {"cosine": "similarity", "dot": "dot product", "euclidean": "distance"}
 HINT = (
     ":material/ads_click: Click a point or find a token to list its nearest rows here, measured exactly in the "
     "original space."
@@ -66,11 +66,8 @@ def neighbors(answer: Embeddings | None, *, waits: bool, busy: bool, checkpoint:
     if answer is None:
         st.caption((BUSY if busy else WAITING) if waits else HINT)
         return
-    st.markdown(f"**{literal(answer.query)}** · id {answer.query_id}")
-    st.caption(f"{literal(words.nearest(answer))} Lines on the map point to them.")
-    named = answer.neighbours.rename(columns={"similarity": MEASURED[answer.metric]})
-    parts.table(named, alt=f"Nearest tokens by {answer.metric}")
-    table_files.offer(answer.neighbours, name=f"{checkpoint.name}-neighbors-{answer.query_id}")
+    PageView.of(answer, EmbeddingsRequest(), name=checkpoint.name).named("neighbors")
+    st.caption("Lines on the map point to them.")
 
 
 def chosen(points: pd.DataFrame, ids: Sequence[int], *, checkpoint: Opened) -> None:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import pandas as pd
 import streamlit as st
 
+from inspector.analyses.histogram.request import HistogramRequest
+from inspector.analyses.histogram.result import Histogram
 from inspector.analyses.overview.figures_colors import COLORINGS, told_by
 from inspector.analyses.overview.figures_parts import Part, Portrait, measure
 from inspector.analyses.overview.request import OverviewRequest
@@ -22,13 +24,16 @@ from inspector.analyses.overview.words import (
     part_facts,
 )
 from inspector.names import find_rows
+from inspector.request import Request
 from inspector.results.checkpoint import Opened
 from inspector.serving.place import open_roots
 from inspector.settings import EVERYWHERE
 from inspector.text import bytes_text
 from pages._overview import identity
-from pages._ui import finding, options, parts
+from pages._ui import finding, options, parts, session
+from pages._ui.answer.rendering import PageView
 
+OFFERED = 200  # tensors of a rectangle, by name
 SOUGHT = ("name", "dtype", "shape", "file", "name_in_file")
 
 
@@ -56,15 +61,39 @@ class Picked:
     rms: Sequence[float]  # as `measure` takes it
 
 
-def draw_selected(overview: Overview, picked: Picked | None) -> None:
-    """Describe the rectangle that was clicked, and which heads there are."""
+def draw_selected(checkpoint: Opened, overview: Overview, asked: list[Request], picked: Picked | None) -> None:
+    """Describe the rectangle that was clicked, its numbers, and which heads there are.
+
+    Args:
+        asked: What else is asked for it is added here.
+    """
     if not overview.stored.names:
         st.info("The files hold no tensors, so there is nothing to draw.")
     if picked:
         with st.container(border=True):
             st.code(picked.part.pattern or picked.part.label, language=None, wrap_lines=True)
             parts.facts(part_facts(picked.part, measure(picked.part, picked.rms)))
+            if picked.part.places and not session.is_preview(checkpoint):
+                asked.append(_draw_values(checkpoint, [overview.stored.names[place] for place in picked.part.places]))
     _draw_heads(overview)
+
+
+def _draw_values(checkpoint: Opened, names: Sequence[str]) -> HistogramRequest:
+    """Draw the numbers of one of the tensors that a rectangle stands for."""
+    name = names[0]
+    if len(names) > 1:
+        first = names[:OFFERED]
+        more = f"The first {OFFERED} of {len(names):,}" if len(names) > OFFERED else None
+        name = st.selectbox("Tensor", first, key="inspected", bind="query-params", help=more)
+    request = HistogramRequest(tensor=name)
+    found: Histogram | None = session.ask(request)
+    if found:
+        page = PageView.of(found, request, name=checkpoint.name)
+        if page.view.headline.verdict:  # else the facts say it
+            page.headline()
+        page.picture()
+        page.beside()
+    return request
 
 
 def draw_facts(checkpoint: Opened, overview: Overview) -> None:

@@ -5,23 +5,14 @@ from __future__ import annotations
 import streamlit as st
 
 from inspector.analyses.sharing.result import Sharing
-from inspector.analyses.what_if import words
 from inspector.analyses.what_if.request import WhatIfRequest
-from inspector.analyses.what_if.result import CHANGES, Edge, Way, WhatIf
+from inspector.analyses.what_if.result import CHANGES, WhatIf
 from inspector.results.checkpoint import Opened
-from inspector.text import bytes_text, in_code, literal, plural
-from pages._ui import options, parts, session, table_files
+from inspector.text import bytes_text
+from pages._ui import options, parts, session
+from pages._ui.answer.rendering import PageView
 from pages._ui.words import command
 
-# The word says it; symbol and color repeat it.
-LOOKS = {
-    "one tensor": ("link", "green"),
-    "equal copies": ("content_copy", "orange"),
-    "different numbers": ("link_off", "red"),
-    "another dtype": ("link_off", "red"),
-    "another shape": ("link_off", "red"),
-    "random": ("casino", "red"),
-}
 QUICK_NBYTES = 150_000_000  # of a model: up to here nobody needs to be asked first
 
 
@@ -38,14 +29,7 @@ def draw(checkpoint: Opened, sharing: Sharing) -> None:
     if result is None:
         return
     parts.warnings(result.warnings)
-    if not result.ways:
-        st.info(literal(result.answer), icon=":material/info:")
-    if result.original.edges:
-        for way in (result.original, *result.ways):
-            _draw_way(result, way)
-        with st.expander("As a table"):
-            parts.table(result.table, alt="Every pair of names after every change")
-        table_files.offer(result.table, name=f"{checkpoint.name}-what-if-{change}")
+    PageView.of(result, request, name=checkpoint.name).flat()
     st.code(command(request.verb, checkpoint, *request.to_argv()), language=None, wrap_lines=True)
 
 
@@ -71,35 +55,3 @@ def _agreed(checkpoint: Opened, sharing: Sharing) -> bool:
         st.session_state[key] = True
         return True
     return False
-
-
-def _draw_way(result: WhatIf, way: Way) -> None:
-    changed = way is not result.original
-    with st.container(border=True):
-        st.markdown(f"**{literal(way.title)}**{'' if changed else ', for comparison'}")
-        if changed:
-            st.code(way.code, language="python", wrap_lines=True)
-            st.markdown(literal(way.answer))
-        for edge in way.edges:
-            st.markdown(_picture(result, edge, changed=changed))
-        for line in words.sizes(result, way):
-            st.caption(literal(line))
-
-
-def _picture(result: WhatIf, edge: Edge, *, changed: bool) -> str:
-    """What becomes of two names, step by step, and how far apart they end."""
-    steps = f"after {plural(result.steps, 'step')}"
-    stations = {
-        "before": edge.before,
-        "after": edge.after if changed else None,
-        "saved and loaded": edge.reloaded,
-        steps: edge.trained,
-        f"{steps}, saved and loaded": edge.trained_reloaded,
-    }
-    path = " → ".join(f"{name} {_badge(state)}" for name, state in stations.items() if state)
-    return f"{in_code(edge.name)} ↔ {in_code(edge.source)}  \n{path}{literal(words.drift(edge))}"
-
-
-def _badge(relation: str) -> str:
-    symbol, color = LOOKS[relation]
-    return f":{color}-badge[:material/{symbol}: {relation}]"

@@ -23,7 +23,7 @@ from tests.families import random_model, save_checkpoint
 
 # As PEFT 0.21 writes them for a Llama, or a BERT with a new classifier: names after "base_model.model.", its settings.
 # Questions that headers, numbers and a tokenizer answer
-ANSWERED = {"overview", "adapter", "check", "tokenize", "tokens", "compare"}
+ANSWERED = {"overview", "adapter", "check", "histogram", "tokenize", "tokens", "compare"}
 LORA = ("model.layers.0.self_attn.q_proj.lora_A.weight", "model.layers.0.self_attn.q_proj.lora_B.weight")
 WRITTEN: dict[str, tuple[tuple[str, ...], dict[str, Any], str]] = {
     "LoRA": (LORA, {"peft_type": "LORA"}, "a LoRA adapter"),

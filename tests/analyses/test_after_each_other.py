@@ -31,6 +31,7 @@ ARCHITECTURES = [
 PARAMETERS: dict[str, dict[str, Any]] = {
     "overview": {},
     "adapter": {},
+    "histogram": {},
     "sharing": {},
     "whatif": {"change": "untie", "text": TEXT},
     "classes": {"text": TEXT},

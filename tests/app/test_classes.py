@@ -9,7 +9,7 @@ from tokenizers import Tokenizer
 from transformers import BertConfig, BertForPreTraining
 
 from inspector.demo import DEMOS
-from pages._classes.tables import offered
+from pages._classes.parts import offered
 from tests.app.looking import said
 
 Open = Callable[..., AppTest]
@@ -61,7 +61,7 @@ def test_modules_are_found_as_they_are_typed(open_app: Open) -> None:
     wanted = [name for name, _ in demo_model().named_modules() if "LayerNorm" in name]
     assert every["name"].tolist() == wanted
     app.text_input(key="find").set_value("no such module").run()
-    assert any("No module matches" in info.value for info in app.info)
+    assert any("No row matches" in info.value for info in app.info)
 
 
 def test_every_field_has_its_shape(open_app: Open) -> None:
@@ -70,7 +70,7 @@ def test_every_field_has_its_shape(open_app: Open) -> None:
     assert "It returns BertForPreTrainingOutput (" in page
     tokenizer = Tokenizer.from_file(str(DEMOS["demo-bert"].folder / "tokenizer.json"))
     positions = len(tokenizer.encode(TEXT).ids)
-    assert f"batch **1** × positions **{positions}** × vocab **{config.vocab_size:,}**" in page
+    assert f"batch 1 × positions {positions} × vocab {config.vocab_size:,}" in page
     assert "| loss | – | None here: pass labels=… and next_sentence_label=… " in page
 
 

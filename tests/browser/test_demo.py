@@ -22,6 +22,9 @@ def test_a_demo_is_open_at_first_paint_and_its_pages_answer(page: Page, server: 
     expect(badges.filter(has_text="Causal LM: absent")).to_be_visible()
     icon = page.locator("link[rel='shortcut icon'], link[rel=icon]").first
     assert (icon.get_attribute("href") or "").startswith(("data:", server.url, "/", "./"))
+    click_mark(page.locator(".st-key-portrait_place .barlayer .point").first)
+    expect(page.get_by_role("row", name="Numbers read")).to_contain_text("all 20,480")  # of the position embeddings
+    expect(page.get_by_text("Values, demo-bert")).to_be_visible()
     go_to(page, "sharing")
     expect_page(page, "sharing", "demo-bert")
     expect(page.get_by_text("Input and output embeddings are tied: one tensor of 5,120 × 160")).to_be_visible()

@@ -17,10 +17,10 @@ def test_a_clone_is_no_longer_one_tensor_and_the_link_says_so(page: Page, server
     main = page.get_by_test_id("stMain")
     expect(main.get_by_text("whatif demo-bert").first).to_be_visible()  # nothing moves any more
     page.get_by_role("radio", name="clone").click()
-    expect(main.get_by_text("equal copies").first).to_be_visible()
+    expect(main.get_by_text("tied once more")).to_be_visible()
     expect(main.get_by_text("--change=clone").first).to_be_visible()
     expect(page).to_have_url(re.compile(r"/sharing\?(?=.*change=clone)(?=.*tab=What(%20|\+)if)"))
     page.reload()
     expect_page(page, "sharing", "demo-bert")
-    expect(main.get_by_text("equal copies").first).to_be_visible()
+    expect(main.get_by_text("tied once more")).to_be_visible()
     expect(page.get_by_role("radio", name="clone")).to_be_checked()

@@ -291,7 +291,7 @@ def test_a_phone_gets_the_drawing_that_is_made_for_it(bert, bert_page):
 
 def test_every_figures_title_names_the_checkpoint(bert):
     drawn = [each for part in bert.parts for each in part.figures]
-    assert len(drawn) == 15
+    assert len(drawn) == 16
     for each in drawn:
         layout = each.draw(get_theme("light")).to_dict()["layout"]
         title = layout["title"]

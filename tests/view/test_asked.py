@@ -78,7 +78,7 @@ def read(answer: Answer) -> str:
         ("demo-gpt2", "heads", {"text": "the river", "new_tokens": 3}, "it has reached 3 new tokens"),
         ("demo-gpt2", "heads", {"text": "the river", "temperature": 1.0}, "sampled with the seed"),
         ("demo-gpt2", "heads", {"text": "my own text"}, "Text: my own text"),
-        ("demo-bert", "embeddings", {"token": "france"}, "Nearest to france"),
+        ("demo-bert", "embeddings", {"token": "france"}, "Nearest to france (id "),
         ("demo-bert", "project", {"method": "umap"}, "UMAP of demo-bert"),
         ("demo-bert", "padding", {"text": "a dog.\nthe city."}, "One ordinary backward pass"),
     ],

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import pandas as pd
-
-from inspector.analyses.classes import words
+from inspector.analyses.classes import frames, words
 from inspector.analyses.classes.figures import class_tree
-from inspector.analyses.classes.frames import used_classes
 from inspector.analyses.classes.request import ClassesRequest
 from inspector.analyses.classes.result import ModelClasses
 from inspector.report.content import Context, Section
-from inspector.text import count_text, shape_text
-from inspector.view.blocks import Block, Branch, Code, Facts, Figure, Sentence, Table, Tree
+from inspector.text import count_text
+from inspector.view.blocks import Block, Branch, Bullets, Code, Facts, Figure, Sentence, Table, Tree
 from inspector.view.view import Headline, Picture, Tab, View
 
 LEVELS = 3  # of modules that are drawn as text
@@ -48,7 +45,9 @@ def view(classes: ModelClasses, request: ClassesRequest, *, name: str) -> View:
         more="--json prints every module and class, which classes load the file, and the fields of the output.",
         tabs=(
             Tab("Loads as", lambda: _siblings(classes)),
-            Tab("By class", lambda: [Table("used-classes", "Classes of its modules", used_classes(classes))]),
+            Tab("Every module", lambda: [Table("modules", "Modules", frames.module_frame(classes.modules))]),
+            Tab("By class", lambda: [Table("used-classes", "Classes of its modules", frames.used_classes(classes))]),
+            Tab("Adds", lambda: _adds(classes)),
             Tab("Output", lambda: _output(classes)),
         ),
     )
@@ -73,21 +72,19 @@ def _tree(classes: ModelClasses) -> Tree:
 
 
 def _siblings(classes: ModelClasses) -> Iterator[Block]:
+    seen = ("class", "in_the_file", "note")
+    yield Table("siblings", "Result of loading this file as", frames.siblings(classes), seen=seen)
     yield Sentence(words.SIBLINGS)
-    yield Table(
-        "siblings",
-        "Classes that can load it",
-        pd.DataFrame(
-            {
-                "class": each.name,
-                "head": (each.head or "another one").replace("_", " "),
-                "in_the_file": each.present,
-                "missing_tensors": each.missing,
-                "note": each.note,
-            }
-            for each in classes.siblings
-        ),
-    )
+
+
+def _adds(classes: ModelClasses) -> Iterator[Block]:
+    for kind, title in (
+        ("class", "Classes, starting with the model's own:"),
+        ("mixin", "Mixins, with methods and no weights:"),
+    ):
+        if found := tuple(words.ancestor(each) for each in classes.hierarchy if each.kind == kind):
+            yield Sentence(title)
+            yield Bullets(found)
 
 
 def _output(classes: ModelClasses) -> Iterator[Block]:
@@ -95,23 +92,10 @@ def _output(classes: ModelClasses) -> Iterator[Block]:
     if output is None:
         return
     yield Sentence(words.returned(output))
-    yield Code(output.call)
+    yield Code(output.call, "python")
+    yield Table("output", f"Fields of {output.class_name}", frames.output_fields(output.fields))
     yield Sentence(words.SHAPES)
-    yield Table(
-        "output",
-        f"Fields of {output.class_name}",
-        pd.DataFrame(
-            {
-                "field": each.field,
-                "returned": each.returned,
-                "kind": each.kind,
-                "shape": "–" if each.shape is None else shape_text(each.shape),
-                "axes": " × ".join(each.axes) or "–",
-                "note": each.note,
-            }
-            for each in output.fields
-        ),
-    )
+    yield Code(" ".join(output.tokens))
 
 
 def _asked(context: Context) -> ClassesRequest:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from inspector.analyses.classes.result import ExampleOutput, ModelClasses, ModuleRow
+from inspector.analyses.classes.result import AncestorClass, ExampleOutput, ModelClasses, ModuleRow
 from inspector.text import count_text, plural
 
 SIBLINGS = (
@@ -43,6 +43,13 @@ def headline(classes: ModelClasses) -> str:
         f"{fitting} of {plural(len(classes.siblings), 'class', 'classes')} of its family "
         f"{'finds its' if fitting == 1 else 'find their'} weights in the file."
     )
+
+
+def ancestor(base: AncestorClass) -> str:
+    """What a class, or a mixin, that the model's class is made from is and brings."""
+    through = f", through {base.via}" if base.kind == "mixin" and base.via else ""
+    adds = ", ".join(base.adds) or "nothing notable"
+    return f"{base.name} ({base.module}{through}). {base.summary} Adds {adds}.".replace("  ", " ")
 
 
 def returns(classes: ModelClasses) -> dict[str, str]:

@@ -13,7 +13,7 @@ from inspector.store.manifests.manifest import Manifest
 
 
 @dataclass(frozen=True, slots=True)
-class StoredTensor:
+class Stored:
     """A tensor of a checkpoint's files."""
 
     manifest: Manifest
@@ -94,7 +94,7 @@ class Sums:
 
 
 @dataclass(slots=True)
-class PairFacts:
+class Found:
     """What a walk over two tensors finds; what was found of their pieces can be added."""
 
     sums: Sums = field(default_factory=Sums)
@@ -106,7 +106,7 @@ class PairFacts:
     near: int = 0  # codes that stand for the number nearest to the other's
     read: int = 0  # numbers of each
 
-    def add(self, other: PairFacts) -> None:
+    def add(self, other: Found) -> None:
         """Add what was found of another piece."""
         self.sums.add(other.sums)
         self.equal = self.equal and other.equal

@@ -7,14 +7,17 @@ from collections.abc import Iterator
 import pandas as pd
 
 from inspector.analyses.embeddings import words
+from inspector.analyses.embeddings.figures_health import score_histogram
+from inspector.analyses.embeddings.frames import finding_rows
 from inspector.analyses.embeddings.request import EmbeddingsRequest
 from inspector.analyses.embeddings.result import Embeddings
 from inspector.analyses.vocabulary_map.request import ProjectRequest
 from inspector.report.content import Section
-from inspector.view.blocks import Block, Facts, Sentence, Table
+from inspector.view.blocks import Block, Facts, Figure, Sentence, Table
 from inspector.view.view import Headline, Tab, Verdict, View, Why
 
 VERDICTS: dict[str, Verdict] = {"fail": "problem", "warn": "warning"}
+MEASURED = {"cosine": "similarity", "dot": "dot_product", "euclidean": "distance"}  # metric -> column of its numbers
 
 
 def view(result: Embeddings, request: EmbeddingsRequest, *, name: str) -> View:
@@ -25,7 +28,7 @@ def view(result: Embeddings, request: EmbeddingsRequest, *, name: str) -> View:
         Headline(words.headline(result), VERDICTS.get(worst, "ok")),
         beside=tuple(_beside(result)),
         more="--json prints what was looked for in every row. --token TOKEN lists its nearest rows.",
-        tabs=(Tab("Health", lambda: _health(result)), Tab("Under-trained", lambda: _undertrained(result))),
+        tabs=(Tab("Health", lambda: _health(result)), Tab("Under-trained", lambda: _undertrained(result, name))),
         why=tuple(Why(*pair) for pair in (words.explain_padding(result), words.explain_special(result))),
     )
 
@@ -40,8 +43,9 @@ def _beside(result: Embeddings) -> Iterator[Block]:
         }
     )
     if len(result.neighbours):
-        yield Sentence(words.nearest(result))
-        yield Table("neighbors", f"Nearest to {result.query}", result.neighbours)
+        rows = result.neighbours.rename(columns={"similarity": MEASURED[result.metric]})
+        yield Sentence(words.nearest(result), "neighbors")
+        yield Table("neighbors", f"Nearest to {result.query} (id {result.query_id})", rows)
     if len(result.special):
         yield Table("special-tokens", "Special tokens", result.special)
 
@@ -55,13 +59,33 @@ def _health(result: Embeddings) -> Iterator[Block]:
             for each in result.health.findings
         ),
     )
-    yield Sentence(result.health.indicator.statement)
+    for finding, rows in finding_rows(result.health).items():
+        if len(rows):
+            yield Table(finding.lower().replace(" ", "-"), finding, rows)
 
 
-def _undertrained(result: Embeddings) -> Iterator[Block]:
+def _undertrained(result: Embeddings, name: str) -> Iterator[Block]:
+    indicator, scores = result.health.indicator, result.health.scores
+    yield Sentence(indicator.statement)
+    if indicator.looks_untrained or indicator.measure == "none":
+        return
+    judged = len(scores.dropna())
+    yield Figure(
+        "scores",
+        lambda theme: score_histogram(
+            scores,
+            indicator,
+            title=f"Scores of all ordinary tokens of {name}",
+            subtitle=f"{len(result.undertrained):,} of {judged:,} are listed",
+            theme=theme,
+        ),
+        "Histogram of scores, with the threshold and the unused rows",
+    )
     if len(result.undertrained):
-        yield Sentence(words.UNTRAINED)
         yield Table("undertrained", "Under-trained tokens, most suspicious first", result.undertrained)
+    else:
+        yield Sentence(words.none_listed(judged))
+    yield Sentence(words.UNTRAINED)
 
 
 SECTION = Section("embeddings", ask=lambda _: (EmbeddingsRequest(), ProjectRequest()))

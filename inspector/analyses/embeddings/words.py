@@ -144,11 +144,6 @@ def headline(result: Embeddings) -> str:
     return f"{text}. Worth a look: {', '.join(wrong)}." if wrong else f"{text}; no problems found."
 
 
-def no_problem(result: Embeddings) -> str:
-    """That nothing was found, and what was looked for."""
-    return f"No problems found in {result.rows:,} rows: {' '.join(each.detail for each in result.health.findings)}"
-
-
 def none_listed(judged: int) -> str:
     """That no token looks under-trained."""
     return f"No token is listed: none of {judged:,} reaches the threshold."

@@ -50,11 +50,6 @@ def trust(projection: Projection) -> str:
     )
 
 
-def rows(projection: Projection, tensor: str) -> str:
-    """How many rows the map shows, and how long it took."""
-    return f"{projection.rows:,} rows of {tensor}, no sampling; computed in {projection.seconds:.1f} s."
-
-
 def approximate(recall: float) -> str:
     """What a map of neighbors that were searched approximately was made from."""
     return (

@@ -10,7 +10,7 @@ from inspector.analyses.what_if import words
 from inspector.analyses.what_if.request import WhatIfRequest
 from inspector.analyses.what_if.result import WhatIf
 from inspector.view.blocks import Block, Bullets, Code, Sentence, Table
-from inspector.view.view import Headline, Tab, View
+from inspector.view.view import Headline, Tab, Verdict, View
 
 COLUMNS = ["name", "before", "after", "saved_and_loaded", "after_training"]
 
@@ -18,11 +18,18 @@ COLUMNS = ["name", "before", "after", "saved_and_loaded", "after_training"]
 def view(result: WhatIf, request: WhatIfRequest, *, name: str) -> View:
     """What each way did to ties, sizes and losses."""
     return View(
-        Headline(result.answer),
+        Headline(result.answer, _verdict(result)),
         beside=(_ways(result), *([_names(result)] if len(result.table) else [])),
         more="--json prints how far each name moved, the code of each way, and what its file holds.",
         tabs=(Tab("Code", lambda: _code(result)), Tab("Every number", lambda: _numbers(result))),
     )
+
+
+def _verdict(result: WhatIf) -> Verdict:
+    tied = [edge for way in result.ways for edge in way.edges if edge.before == words.TIED]
+    broken = any(edge.after != words.TIED or edge.reloaded not in (None, words.TIED) for edge in tied)
+    lost = any(way.file and (way.file.random or way.file.refused) for way in result.ways)
+    return "warning" if broken or lost else "ok" if result.ways else "note"
 
 
 def _ways(result: WhatIf) -> Table:
@@ -49,7 +56,7 @@ def _names(result: WhatIf) -> Table:
 def _code(result: WhatIf) -> Iterator[Block]:
     for way in result.ways:
         yield Sentence(way.title)
-        yield Code(way.code)
+        yield Code(way.code, "python")
         yield Bullets(tuple(words.sizes(result, way)))
 
 

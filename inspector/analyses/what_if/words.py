@@ -131,18 +131,6 @@ def _names(edges: Sequence[Edge]) -> str:
     return ", ".join(edge.name for edge in edges)
 
 
-def drift(edge: Edge) -> str:
-    """How far two names end apart after training, as the end of a sentence."""
-    apart = edge.trained_drift
-    if apart is None:
-        return ""
-    if apart.max_abs == 0:
-        return ", difference exactly 0"
-    return (
-        f", largest difference {apart.max_abs:.2g}, {apart.relative:.2g} of the norm, 1 − cosine {1 - apart.cosine:.2g}"
-    )
-
-
 def sizes(result: WhatIf, way: Way) -> list[str]:
     """Parameters, memory and loss of one way, and what its file holds."""
     before = "" if way is result.original else f"{result.original.unique_parameters:,} → "

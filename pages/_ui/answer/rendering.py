@@ -15,6 +15,7 @@ from inspector.names import find_rows
 from inspector.request import Request
 from inspector.text import literal
 from inspector.view.blocks import Block, Bullets, Code, Facts, Figure, Table
+from inspector.view.cells import cell_text, column_label
 from inspector.view.view import Headline, View, view_of
 from pages._ui import finding, parts, table_files
 from pages._ui.words import listed
@@ -22,6 +23,7 @@ from pages._ui.words import listed
 WHY = "Why"  # the tab of questions and answers
 LONG, HEIGHT = 10, 360  # rows of a table that are drawn in this many pixels
 SOUGHT = 25  # names that nobody needs to search
+FEW, WORDY = 20, 60  # rows of a table that is written out, so that its texts of this many characters wrap
 VERDICTS = {
     None: (st.markdown, ""),
     "ok": (st.success, ":material/check_circle:"),
@@ -41,6 +43,7 @@ class PageView:
     name: str  # of the checkpoint: files of tables begin with it
     # Class of a block, and its name ("" where it has none) -> what draws it on this page
     instead: Mapping[tuple[type[Block], str], Callable[[Any], Any]] = field(default_factory=dict)
+    shares: tuple[int, int] = (7, 3)  # of the width that the picture takes, and what is beside it
     columns: Mapping[str, Any] = field(default_factory=dict)  # of its tables, where they differ from other pages'
 
     @classmethod
@@ -81,7 +84,7 @@ class PageView:
             with st.container(key="picture"):
                 self.picture()
             return
-        picture, side = parts.main_row()
+        picture, side = parts.main_row(self.shares)
         with picture:
             given = self.picture()
         with side:
@@ -144,6 +147,10 @@ class PageView:
         """Draw what is in one of the tabs."""
         self.blocks(next(tab.blocks for tab in self.view.tabs if tab.name == name))
 
+    def named(self, name: str) -> None:
+        """Draw, of what belongs to the picture, the blocks of a name."""
+        self.blocks(block for block in self.view.beside if getattr(block, "name", "") == name)
+
     def why(self) -> None:
         """Answer what readers ask."""
         for each in self.view.why:
@@ -184,6 +191,11 @@ class PageView:
             _find(table, file=f"{self.name}-{table.name}", columns=self.columns)
             return
         st.markdown(f"**{literal(table.title)}**")
+        if _is_prose(table.frame):
+            with st.container(key=f"written_{table.name}"):
+                st.markdown(_written_out(table))
+            table_files.offer(table.frame, name=f"{self.name}-{table.name}")
+            return
         height = HEIGHT if len(table.frame) > LONG else None
         parts.table(
             table.frame,
@@ -195,6 +207,22 @@ class PageView:
             meanings=table.meanings,
         )
         table_files.offer(table.frame, name=f"{self.name}-{table.name}")
+
+
+def _is_prose(frame: pd.DataFrame) -> bool:
+    """Whether cells of a short table are sentences, which a grid would cut."""
+    return len(frame) <= FEW and any(
+        isinstance(cell, str) and len(cell) > WORDY and " " in cell for column in frame for cell in frame[column]
+    )
+
+
+def _written_out(table: Table) -> str:
+    """A table in Markdown; the first column is what a row is called."""
+    shown = table.frame.loc[:, list(table.seen)] if table.seen else table.frame
+    rows = [[f"**{literal(column_label(name))}**" for name in shown.columns], ["---"] * len(shown.columns)]
+    for record in shown.to_dict("records"):
+        rows.append([literal(cell_text(value, str(name))) for name, value in record.items()])
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def draw_headline(headline: Headline) -> None:

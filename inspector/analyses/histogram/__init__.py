@@ -1,0 +1,1 @@
+"""How the numbers of one tensor are distributed."""
