@@ -27,6 +27,7 @@ else:
     from inspector.serving.access_control import AccessControl
     from inspector.serving.access_token import access_token
     from inspector.serving.headers import Headers, failure
+    from inspector.serving.log import start_log
     from inspector.serving.people import check_sign_in
     from inspector.serving.place import check_confinement
     from inspector.serving.readiness import Readiness, ReadyAddress, check_start
@@ -41,6 +42,7 @@ else:
     os.umask(0o077)  # what the server stores is for no other user of this machine
     SCRIPT = str(Path(__file__).resolve())
     try:
+        start_log(serving().log)
         check_sign_in(serving())
         check_confinement(settings(), missing_here)
         check_start(settings())

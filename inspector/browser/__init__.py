@@ -1,6 +1,6 @@
 """A Chromium that is there: found, and driven by its DevTools protocol."""
 
-from inspector.browser.driving import Chromium, Tab, run
+from inspector.browser.driving import BrowserTab, Chromium, run
 from inspector.browser.finding import NO_CHROMIUM, find_chromium
 
-__all__ = ["NO_CHROMIUM", "Chromium", "Tab", "find_chromium", "run"]
+__all__ = ["NO_CHROMIUM", "BrowserTab", "Chromium", "find_chromium", "run"]

@@ -47,7 +47,7 @@ def is_no_goodbye(record: logging.LogRecord) -> bool:
     return not str(getattr(error and error.__cause__, "doc", "")).startswith("{bye}")
 
 
-class Tab:
+class BrowserTab:
     """One page of the browser."""
 
     def __init__(self, tab: Any) -> None:
@@ -168,7 +168,7 @@ class Chromium:
     ) -> None:
         await self._browser.close()
 
-    async def tab(self) -> Tab:
+    async def tab(self) -> BrowserTab:
         """A new page."""
         tab = await self._browser.create_tab("about:blank")
-        return Tab(tab)
+        return BrowserTab(tab)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # torch and transformers are imported when a model is first n
     from inspector.models.incomplete import Fault
     from inspector.models.naming import Places
     from inspector.models.pipeline import Pipeline
-    from inspector.models.prediction import Prediction
+    from inspector.models.prediction import MultiTokenTensors
     from inspector.models.tensors import Reader
     from inspector.models.tokens import Tokens
 
@@ -440,7 +440,7 @@ class Checkpoint:
         if self.manifest.adapter:
             raise NotInCheckpointError(self.manifest.adapter)
 
-    def prediction(self, model: PreTrainedModel) -> Prediction | None:
+    def prediction(self, model: PreTrainedModel) -> MultiTokenTensors | None:
         """The tensors that a class leaves out because they predict several tokens ahead; None where there are none."""
         from inspector.models.prediction import find_prediction
 

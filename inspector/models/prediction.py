@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Prediction:
+class MultiTokenTensors:
     """Tensors that predict several tokens ahead: servers use them, and the class leaves them out."""
 
     names: tuple[str, ...]  # sorted
@@ -26,7 +26,7 @@ class Prediction:
 
 def find_prediction(
     model: PreTrainedModel, unused: Iterable[str], names: Collection[str], config: Mapping[str, Any]
-) -> Prediction | None:
+) -> MultiTokenTensors | None:
     """Find the tensors of such layers that config.json declares, or that the class itself lists.
 
     Args:
@@ -51,7 +51,7 @@ def find_prediction(
     if not found:
         return None
     layers = {_layer(name) for name in found if not APART.search(name)}
-    return Prediction(tuple(found), tuple(sorted(layers)), key, count)
+    return MultiTokenTensors(tuple(found), tuple(sorted(layers)), key, count)
 
 
 def _layer(name: str) -> int:

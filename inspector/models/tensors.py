@@ -15,7 +15,7 @@ from inspector.errors import CheckpointError
 from inspector.names import nearest
 from inspector.store.manifests.columns import TensorInfo, Tensors, with_zeros
 from inspector.store.manifests.manifest import Manifest
-from inspector.store.readers.streams import Part
+from inspector.store.readers.streams import StreamPart
 
 NEAR = 1 << 20  # bytes between two storages that are mapped together
 
@@ -133,7 +133,7 @@ class ZerosReader:
         return torch.zeros(self.zeros[name], dtype=_dtype(self.base.tensors[0]), device=device)
 
 
-def view_numbers(part: Part, data: np.ndarray) -> torch.Tensor:
+def view_numbers(part: StreamPart, data: np.ndarray) -> torch.Tensor:
     """See the bytes of a part that was streamed as its numbers, in one dimension."""
     dtype = _dtype(part.tensor)
     if part.begin % dtype.itemsize:  # torch cannot view at an odd byte

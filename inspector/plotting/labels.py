@@ -17,7 +17,7 @@ LETTERS, SIZE = 16, 13
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedMark:
     """A mark with a name."""
 
     text: str
@@ -28,7 +28,7 @@ class Named:
 
 def write_labels(
     figure: go.Figure,
-    named: Sequence[Named],
+    named: Sequence[NamedMark],
     others: Sequence[tuple[float, float]] = (),
     *,
     across: tuple[float, float],

@@ -32,14 +32,16 @@ def _breadth(character: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BoxPlace:
     """Where a box stands."""
 
     line: int  # from 0
     left: float  # pixels
 
 
-def flow(widths: Sequence[float], groups: Sequence[object], *, width: float, gap: float, joint: float) -> list[Place]:
+def flow(
+    widths: Sequence[float], groups: Sequence[object], *, width: float, gap: float, joint: float
+) -> list[BoxPlace]:
     """Fill lines with boxes from left to right, and keep groups on one line where they fit.
 
     Args:
@@ -49,7 +51,7 @@ def flow(widths: Sequence[float], groups: Sequence[object], *, width: float, gap
         gap: Pixels between groups.
         joint: Pixels between the boxes of a group.
     """
-    places: list[Place] = []
+    places: list[BoxPlace] = []
     line, right = 0, 0.0
     for number, box in enumerate(widths):
         joins = number > 0 and groups[number] == groups[number - 1]
@@ -58,7 +60,7 @@ def flow(widths: Sequence[float], groups: Sequence[object], *, width: float, gap
         fits = left + (needed if needed <= width else box) <= width
         if right and not fits:
             line, left = line + 1, 0.0
-        places.append(Place(line, left))
+        places.append(BoxPlace(line, left))
         right = left + box
     return places
 

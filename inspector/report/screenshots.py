@@ -19,7 +19,7 @@ from urllib.error import URLError
 from urllib.parse import urlencode
 from urllib.request import urlopen
 
-from inspector.browser import NO_CHROMIUM, Chromium, Tab, find_chromium, run
+from inspector.browser import NO_CHROMIUM, BrowserTab, Chromium, find_chromium, run
 from inspector.catalog import PAGES
 from inspector.errors import InspectorError, RequestError
 from inspector.program import app_script
@@ -134,7 +134,7 @@ async def _visit(
     return taken
 
 
-async def _take(tab: Tab, page: str, file: Path, *, width: int) -> Picture:
+async def _take(tab: BrowserTab, page: str, file: Path, *, width: int) -> Picture:
     height = await _calm_height(tab, page)
     shown = min(height, MOST_HEIGHT)
     await tab.value(WITHOUT_LINK)
@@ -148,7 +148,7 @@ async def _take(tab: Tab, page: str, file: Path, *, width: int) -> Picture:
     return Picture(page, str(file), len(data), width, shown, height > shown)
 
 
-async def _calm_height(tab: Tab, page: str) -> int:
+async def _calm_height(tab: BrowserTab, page: str) -> int:
     """The page's height, once several looks in a row have found the same."""
     looks: list[int] = []
     deadline = time.monotonic() + START_SECONDS

@@ -99,6 +99,7 @@ SHARED_OF_NO_FILE = 0x21  # of mmap()'s flags: MAP_SHARED with MAP_ANONYMOUS
 UNSEEN = (
     *("msgctl", "msgget", "msgrcv", "msgsnd", "semctl", "semget", "semop", "semtimedop"),
     *("shmat", "shmctl", "shmdt", "shmget"),
+    "vmsplice",  # a pipe then holds pages of a process, and with a small part of a huge page all of it
     *("mq_getsetattr", "mq_notify", "mq_open", "mq_timedreceive", "mq_timedsend", "mq_unlink"),
 )
 # A file can send a signal to a process of the same user when something happens to it; a terminal

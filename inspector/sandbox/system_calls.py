@@ -13,8 +13,8 @@ FILES = (
     *("lgetxattr", "link", "linkat", "listxattr", "llistxattr", "lseek", "lstat", "mkdir", "mkdirat", "newfstatat"),
     *("open", "openat", "openat2", "pipe", "pipe2", "pread64", "preadv", "preadv2", "pwrite64", "pwritev", "pwritev2"),
     *("read", "readahead", "readlink", "readlinkat", "readv", "rename", "renameat", "renameat2", "rmdir", "sendfile"),
-    *("splice", "stat", "statfs", "statx", "symlink", "symlinkat", "sync", "sync_file_range", "syncfs", "tee"),
-    *("truncate", "umask", "unlink", "unlinkat", "vmsplice", "write", "writev"),
+    *("stat", "statfs", "statx", "symlink", "symlinkat", "sync", "sync_file_range", "syncfs"),
+    *("truncate", "umask", "unlink", "unlinkat", "write", "writev"),
 )
 MEMORY = (
     *("brk", "get_mempolicy", "madvise", "map_shadow_stack", "mbind", "membarrier", "memfd_create", "mincore"),

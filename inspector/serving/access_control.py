@@ -20,7 +20,8 @@ from streamlit.web.server.starlette.starlette_websocket import is_host_allowed
 
 from inspector.serving.access_token import AccessToken
 from inspector.serving.headers import NO_STORE
-from inspector.serving.people import browser_secret, cookie_claims, is_admitted, new_secret_cookie, proxy_claims
+from inspector.serving.log import record
+from inspector.serving.people import browser_secret, called, cookie_claims, is_admitted, new_secret_cookie, proxy_claims
 from inspector.serving.place import serves_others
 from inspector.serving.settings import Serving
 
@@ -88,9 +89,13 @@ class AccessControl:
         refusal = self._refusal(request)
         if refusal in (None, NO_TOKEN) and self._token and (admitted := self._token.admit(request)):
             await admitted(scope, receive, send)
-        elif refusal is None:
+            return
+        if refusal is None:
             await self._app(scope, receive, self._with_secret(scope, send))
-        elif scope["type"] == "websocket":
+            return
+        if changes_something(scope) or refusal is NOT_ALLOWED:
+            record("refused", reason=refusal.sentence, person=called(request, self._settings))
+        if scope["type"] == "websocket":
             await receive()
             await send({"type": "websocket.close", "code": POLICY_VIOLATION})
         else:

@@ -32,7 +32,7 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundFolder:
     """A folder that looks like a checkpoint."""
 
     path: Path
@@ -50,7 +50,7 @@ class Found:
         return bool(hub_id(self.path))
 
 
-def find_checkpoints(places: Iterable[Path], bounds: Bounds | None = None) -> tuple[Found, ...]:
+def find_checkpoints(places: Iterable[Path], bounds: Bounds | None = None) -> tuple[FoundFolder, ...]:
     """Look for checkpoints in some folders and below them, those nearest first. No link is followed.
 
     Args:
@@ -65,7 +65,7 @@ def find_checkpoints(places: Iterable[Path], bounds: Bounds | None = None) -> tu
     return tuple(sorted(found.values(), key=lambda each: (-each.modified, str(each.path)))[: bounds.found])
 
 
-def _walk(places: Iterable[Path], bounds: Bounds) -> Iterator[Found]:
+def _walk(places: Iterable[Path], bounds: Bounds) -> Iterator[FoundFolder]:
     until, left = time.monotonic() + bounds.seconds, bounds.entries
     waiting = deque((place, 0) for place in dict.fromkeys(places) if place.parent != place)
     known = {place for place, _ in waiting}
@@ -99,13 +99,13 @@ def _leads_on(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def _looked_at(folder: Path, entries: list[os.DirEntry[str]]) -> Found | None:
+def _looked_at(folder: Path, entries: list[os.DirEntry[str]]) -> FoundFolder | None:
     """A folder as a checkpoint, if it holds a configuration and weights."""
     files = [entry for entry in entries if file_format(entry.name)]
     weights = [entry for entry in files if weight_format(entry.name)]
     if not weights or not any(entry.name == "config.json" for entry in files):
         return None
-    return Found(folder, folder_name(folder), max(map(_modified, weights)))
+    return FoundFolder(folder, folder_name(folder), max(map(_modified, weights)))
 
 
 def _modified(entry: os.DirEntry[str]) -> float:
@@ -115,7 +115,7 @@ def _modified(entry: os.DirEntry[str]) -> float:
         return 0.0
 
 
-class Search:
+class FolderSearch:
     """Looks in a thread of its own, so that nobody waits for a slow disk; any thread may ask.
 
     Args:
@@ -133,7 +133,7 @@ class Search:
     ) -> None:
         self._places, self._bounds, self._fresh_seconds = places, bounds, fresh_seconds
         self._lock = threading.Lock()
-        self._found: tuple[Found, ...] = ()
+        self._found: tuple[FoundFolder, ...] = ()
         self._under_way = False
         self._ended: float | None = None
 
@@ -142,7 +142,7 @@ class Search:
         """Whether it is looking."""
         return self._under_way
 
-    def found(self) -> tuple[Found, ...]:
+    def found(self) -> tuple[FoundFolder, ...]:
         """What the last search found; begins another one where that was a while ago."""
         with self._lock:
             stale = self._ended is None or time.monotonic() - self._ended > self._fresh_seconds

@@ -23,6 +23,7 @@ from streamlit.web.server.starlette.starlette_server_config import USER_COOKIE_N
 
 from inspector.errors import SettingsError
 from inspector.program import how_to_add
+from inspector.serving.log import digest
 from inspector.serving.place import listens_beyond_loopback
 from inspector.serving.settings import SECRET_CHARACTERS, Serving
 
@@ -118,8 +119,20 @@ def person_of(request: HTTPConnection, settings: Serving) -> str:
     """What tells who sends a request from everybody else; empty where the server is one person's."""
     if settings.sign_in == "none":
         return browser_secret(request.cookies)
+    return identity_of(_claims(request, settings))
+
+
+def called(request: HTTPConnection, settings: Serving) -> str:
+    """What the log calls who sends a request; empty: nobody, or the one whose server it is."""
+    if settings.sign_in == "none":
+        return digest(browser_secret(request.cookies))
+    claims = _claims(request, settings)
+    return name_of(claims) if claims.get("is_logged_in") is True else ""
+
+
+def _claims(request: HTTPConnection, settings: Serving) -> dict[str, Any]:
     proxy = settings.sign_in == "proxy"
-    return identity_of(proxy_claims(request.headers, settings) if proxy else cookie_claims(request.cookies))
+    return proxy_claims(request.headers, settings) if proxy else cookie_claims(request.cookies)
 
 
 def is_admitted(claims: Mapping[str, Any], settings: Serving) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import logging
 import tempfile
 import time
 from collections.abc import Callable
@@ -21,6 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from inspector.errors import InspectorError, SettingsError
 from inspector.serving.access_control import local_path
 from inspector.serving.engine.ray.cluster import refuse_without_ray
+from inspector.serving.log import record
 from inspector.serving.storing.shared.remote import open_remote
 from inspector.settings import Settings
 from inspector.store.disk import disk_sentence
@@ -28,7 +28,6 @@ from inspector.store.disk import disk_sentence
 READY = "_stcore/ready"
 FRESH_SECONDS = 2.0  # for which what was found is told again
 LOOK_SECONDS = 10.0  # between two looks when nobody asks
-LOG = logging.getLogger("inspector.server")
 NO_FILES = (
     "The server has as many files and connections open as the system allows it: raise that limit (nofile), or wait "
     "until users leave."
@@ -117,9 +116,9 @@ class Readiness:
                 found = self._find(self._settings)
                 for fault in found:
                     if fault not in self._found:
-                        LOG.warning("not ready: %s", fault)
+                        record("not ready", reason=fault)
                 if self._found and not found:
-                    LOG.warning("ready again")
+                    record("ready again")
                 self._found, self._when = found, self._clock()
             return self._found
 

@@ -21,12 +21,14 @@ class SessionOwners:
     def __init__(self) -> None:
         self._owners: OrderedDict[str, str] = OrderedDict()
 
-    def note(self, session: str, person: str) -> None:
-        """Note that a session is somebody's."""
+    def note(self, session: str, person: str) -> bool:
+        """Note that a session is somebody's; whether that was not known."""
+        new = session not in self._owners
         self._owners[session] = person
         self._owners.move_to_end(session)
         if len(self._owners) > MOST_SESSIONS:
             self._owners.popitem(last=False)
+        return new
 
     def keep_apart(self, scope: Scope, person: str) -> Scope:
         """A connection's scope, without the id of a session that this person did not begin: they get a new one."""

@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any, Literal, get_args
 
 from inspector.errors import SettingsError
+from inspector.serving.log import LogLines
 
 SignIn = Literal["none", "oidc", "proxy"]
 SECRET_CHARACTERS = 16  # at least
@@ -31,6 +32,7 @@ class Serving:
     secret: str = field(repr=False)  # that the proxy sends with it; empty: none is asked for
     token: str | None = field(default=None, repr=False)  # None: made anew at each start; empty: none is asked for
     admins: tuple[str, ...] = ()  # as people: who sees and deletes everybody's uploads; empty: nobody
+    log: LogLines = "text"
     opened: str = ""  # reference that whoever started the server wants open at first; empty: a demo
 
 
@@ -47,7 +49,7 @@ def read_serving(environ: Mapping[str, str]) -> Serving:
             "ASCII: use a long random one, such as the output of `openssl rand -hex 32`."
         )
     people, admins = _people(environ, "INSPECTOR_PEOPLE"), _people(environ, "INSPECTOR_ADMINS")
-    sign_in = _sign_in(environ)
+    sign_in = _choice(environ, "INSPECTOR_SIGN_IN", "none", get_args(SignIn))
     if people and sign_in == "none":
         raise SettingsError(
             "INSPECTOR_PEOPLE lists who may use the server, but sign-in is off: set "
@@ -66,6 +68,7 @@ def read_serving(environ: Mapping[str, str]) -> Serving:
         header=environ.get("INSPECTOR_PROXY_HEADER") or "X-Forwarded-User",
         secret=secret,
         token=_token(environ),
+        log=_choice(environ, "INSPECTOR_LOG", "text", get_args(LogLines)),
         opened=environ.get("INSPECTOR_OPEN") or "",
     )
 
@@ -76,11 +79,10 @@ def serving() -> Serving:
     return read_serving(os.environ)
 
 
-def _sign_in(environ: Mapping[str, str]) -> Any:
-    value = environ.get("INSPECTOR_SIGN_IN") or "none"
-    if value not in get_args(SignIn):
-        choices = ", ".join(get_args(SignIn))
-        raise SettingsError(f"INSPECTOR_SIGN_IN is {value!r}: set it to one of {choices}.")
+def _choice(environ: Mapping[str, str], name: str, usual: str, choices: tuple[str, ...]) -> Any:
+    value = environ.get(name) or usual
+    if value not in choices:
+        raise SettingsError(f"{name} is {value!r}: set it to one of {', '.join(choices)}.")
     return value
 
 

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
+import psutil
 import streamlit as st
 from streamlit.cli_util import open_browser
 from streamlit.runtime.pages_manager import PagesManager
@@ -16,10 +17,15 @@ from streamlit.runtime.scriptrunner.script_runner import ScriptRunner
 from streamlit.runtime.scriptrunner_utils.script_requests import ScriptRequests, ScriptRequestType
 from streamlit.web.server.server_util import get_display_address, get_url
 
+import inspector
+from inspector.sandbox.limits import open_files
 from inspector.serving.access_token import access_token
-from inspector.serving.place import is_local
+from inspector.serving.log import record
+from inspector.serving.place import is_local, serves_others
 from inspector.serving.readiness import Readiness
+from inspector.serving.settings import Serving, serving
 from inspector.serving.uploads import clean_up
+from inspector.settings import MB, Settings, settings
 
 TURN_SECONDS = 5.0  # that a run waits for a stopped one, which ends as soon as it draws something
 
@@ -33,12 +39,45 @@ async def starting(app: Any, *, readiness: Readiness) -> AsyncIterator[dict[str,
     sys.stdout.flush()  # or a log file has it when the server ends
     if not st.get_option("server.headless"):
         asyncio.get_running_loop().call_soon(open_browser, f"{address}{token.query_once if token else ''}")
+    record("start", **facts(settings(), serving()))
+    if serves_others() and (advice := too_much_memory(settings(), psutil.virtual_memory().total)):
+        record("advice", text=advice)
     tasks = [asyncio.create_task(clean_up()), asyncio.create_task(readiness.watch())]
     try:
         yield {}
     finally:
         for task in tasks:
             task.cancel()
+        record("stop")
+
+
+def facts(found: Settings, served: Serving) -> dict[str, str | float]:
+    """What the log's first line says of a server."""
+    return {
+        "version": inspector.__version__,
+        "home": str(found.home),
+        "shared_store": (found.store or "none").partition("://")[0],  # the rest may hold a name or a key
+        "engine": found.engine,
+        "sandbox": found.confinement,
+        "sign_in": served.sign_in,
+        "serves_others": str(serves_others()).lower(),
+        "workers": found.workers,
+        "worker_mb": found.worker_nbytes / MB,
+        "store_mb": found.store_nbytes / MB,
+        "upload_mb": found.upload_nbytes / MB,
+        "open_files": open_files(),
+    }
+
+
+def too_much_memory(found: Settings, nbytes: int) -> str:
+    """What to set where all workers together may take more than the machine has; empty: they may not."""
+    most = found.workers * found.worker_nbytes
+    if most <= nbytes:
+        return ""
+    return (
+        f"{found.workers} workers of {found.worker_nbytes / MB:,.0f} MB may take {most / MB:,.0f} MB, but this machine "
+        f"has {nbytes / MB:,.0f} MB: set INSPECTOR_WORKERS or INSPECTOR_WORKER_MB lower."
+    )
 
 
 def _host() -> str:

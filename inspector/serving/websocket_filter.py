@@ -18,7 +18,8 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.runtime import runtime_util
 
 from inspector.serving.fragment_reruns import FragmentRerunFilter
-from inspector.serving.people import cookie_claims, is_admitted, person_of
+from inspector.serving.log import digest, record
+from inspector.serving.people import called, cookie_claims, is_admitted, person_of
 from inspector.serving.reconnecting import SESSIONS, SessionOwners
 from inspector.serving.settings import Serving
 
@@ -29,7 +30,10 @@ STRANGER_NBYTES = 1 << 16  # of a message, at most, before sign-in
 SENT_NBYTES = 64_000_000  # of a message of the server, at most; a map of 262,144 tokens has 14 MB
 SCRIPT = "app.py"  # in place of its path
 PLAIN = re.compile(r"[\w-]{0,64}", re.ASCII)  # what Streamlit calls a part of a page, and writes into its log
-WIDGETS = "$$"  # how Streamlit's names of widgets begin; any other ends the run in an error
+WIDGETS = (
+    "$$ID",
+    "$$STREAMLIT_INTERNAL_KEY",
+)  # how Streamlit's names of widgets begin; any other ends the run in an error
 SMALL = 300  # bytes of a message; those that say how a run ends have fewer
 
 
@@ -66,6 +70,7 @@ class WebsocketFilter:
         reports = FragmentRerunFilter()
         request = HTTPConnection(scope)
         stranger, person = self._is_stranger(request), person_of(request, self._settings)
+        name = called(request, self._settings)
 
         async def receive_wanted() -> Message:
             while True:
@@ -80,16 +85,16 @@ class WebsocketFilter:
         async def send_discreetly(message: Message) -> None:
             data = message.get("bytes")
             if data and (self._script in data or len(data) < SMALL):
-                message = {**message, "bytes": self._noted(data, person, reports)}
+                message = {**message, "bytes": self._noted(data, person, name, reports)}
             with suppress(OSError):  # the browser is gone: what is received next says so, and Streamlit closes in peace
                 await send(message)
 
         await self._app(self._sessions.keep_apart(scope, person), receive_wanted, send_discreetly)
 
-    def _noted(self, data: bytes, person: str, reports: FragmentRerunFilter) -> bytes:
+    def _noted(self, data: bytes, person: str, name: str, reports: FragmentRerunFilter) -> bytes:
         told = ForwardMsg.FromString(data)
-        if session := told.new_session.initialize.session_id:
-            self._sessions.note(session, person)
+        if (session := told.new_session.initialize.session_id) and self._sessions.note(session, person):
+            record("session", session=digest(session), person=name)
         return discreet(told, reports)
 
     def _is_stranger(self, request: HTTPConnection) -> bool:

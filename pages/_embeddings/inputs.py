@@ -83,7 +83,7 @@ def selected(found: Sequence[int], there: Container[int], *, fingerprint: str) -
     if text.isdecimal() and int(text) in there:
         return int(text)
     if text not in ("", LET_GO):
-        address.say_lost("row", address.Lost(text, ""))
+        address.say_lost("row", address.LostValue(text, ""))
     return None if text == LET_GO else next(iter(found), None)
 
 

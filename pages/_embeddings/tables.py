@@ -10,7 +10,7 @@ import streamlit as st
 from inspector.analyses.embeddings import words
 from inspector.analyses.embeddings.request import EmbeddingsRequest
 from inspector.analyses.embeddings.result import Embeddings
-from inspector.analyses.vocabulary_map.component import Found
+from inspector.analyses.vocabulary_map.component import SearchResult
 from inspector.catalog import request_of
 from inspector.results.checkpoint import Opened
 from inspector.text import literal, plural
@@ -19,7 +19,7 @@ from pages._ui import parts, session, table_files
 from pages._ui.answer.rendering import PageView
 
 
-def found(hits: Found, *, checkpoint: Opened, selected: int | None) -> None:
+def found(hits: SearchResult, *, checkpoint: Opened, selected: int | None) -> None:
     """List what the search found, and name what it did not find."""
     if hits.missing:
         st.warning(literal(words.not_found(checkpoint.name, hits.missing[:20])), icon=":material/search_off:")

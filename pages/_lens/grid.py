@@ -23,7 +23,7 @@ from pages._ui.words import listed
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class LensGridView:
     """What the heat map shows of a lens."""
 
     rung: str
@@ -47,7 +47,7 @@ class View:
         )
 
 
-def choose(lens: Lens, marks: Sequence[int]) -> View:
+def choose(lens: Lens, marks: Sequence[int]) -> LensGridView:
     """Draw the choices of the heat map.
 
     Args:
@@ -72,10 +72,10 @@ def choose(lens: Lens, marks: Sequence[int]) -> View:
             "Pinned token", list(dict.fromkeys(lens.pinned["token"])), key="pin", bind="query-params", width=130
         )
     small = {"with tokens": False, "all in one view": True}.get(st.session_state.get("cells") or "")
-    return View(rung, color if color in names else names[0], pin, small, tuple(marks))
+    return LensGridView(rung, color if color in names else names[0], pin, small, tuple(marks))
 
 
-def draw(checkpoint: Opened, lens: Lens, view: View, cell: lens_cells.Cell, other: Other | None) -> None:
+def draw(checkpoint: Opened, lens: Lens, view: LensGridView, cell: lens_cells.Cell, other: Other | None) -> None:
     """Draw the heat map, on the same scale as the other one where there is one."""
     coloring = view.coloring(lens)
     both = _on_one_scale(view, coloring, other.lens) if other else None
@@ -93,13 +93,13 @@ def draw(checkpoint: Opened, lens: Lens, view: View, cell: lens_cells.Cell, othe
     )
 
 
-def draw_other(lens: Lens, view: View, other: Other) -> None:
+def draw_other(lens: Lens, view: LensGridView, other: Other) -> None:
     """Draw the heat map of another text or checkpoint, with the cells marked that differ."""
     both = _on_one_scale(view, view.coloring(lens), other.lens)
     _draw_other(lens, view, both[1] if both else None, other)
 
 
-def _on_one_scale(view: View, mine: Coloring, lens: Lens) -> tuple[Coloring, Coloring] | None:
+def _on_one_scale(view: LensGridView, mine: Coloring, lens: Lens) -> tuple[Coloring, Coloring] | None:
     """Both colorings with one range; None where the other lens lacks the numbers."""
     states = pd.DataFrame(lens.states[lens.states["rung"] == view.rung])
     if view.rung not in lens.rungs or view.color not in lens_colors.offered(
@@ -111,7 +111,7 @@ def _on_one_scale(view: View, mine: Coloring, lens: Lens) -> tuple[Coloring, Col
     return lens_colors.on_one_scale(mine, view.coloring(lens))
 
 
-def _draw_other(lens: Lens, view: View, coloring: Coloring | None, other: Other) -> None:
+def _draw_other(lens: Lens, view: LensGridView, coloring: Coloring | None, other: Other) -> None:
     if view.rung not in other.lens.rungs:
         st.info(literal(words.no_step(other.title, view.rung, other.lens)), icon=":material/info:")
         return
@@ -131,7 +131,7 @@ def _draw_other(lens: Lens, view: View, coloring: Coloring | None, other: Other)
 
 
 def _draw_one(
-    lens: Lens, view: View, coloring: Coloring, *, title: str, chosen: lens_cells.Cell | None, key: str
+    lens: Lens, view: LensGridView, coloring: Coloring, *, title: str, chosen: lens_cells.Cell | None, key: str
 ) -> None:
     figure = parts.drawn(
         lambda theme: token_heatmap(

@@ -13,7 +13,7 @@ from inspector.text import literal
 from pages._masked_lm import answers as masked_answers
 from pages._masked_lm import inputs as masked_inputs
 from pages._masked_lm import text as masked_text
-from pages._masked_lm.inputs import Sentence
+from pages._masked_lm.inputs import MaskedSentence
 from pages._ui import session, table_files
 
 KEY = "masked history"
@@ -21,7 +21,7 @@ MOST, SHOWN = 200, 30
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class HistoryEntry:
     """One sentence that was asked."""
 
     name: str  # of the checkpoint
@@ -33,10 +33,10 @@ class Entry:
     typed: bool  # True: it came by typing
 
 
-def note(checkpoint: Opened, sentence: Sentence, prediction: Prediction) -> None:
+def note(checkpoint: Opened, sentence: MaskedSentence, prediction: Prediction) -> None:
     """Remember an answer; what is still being typed takes the place of what it began as."""
-    entries: list[Entry] = st.session_state.setdefault(KEY, [])
-    entry = Entry(
+    entries: list[HistoryEntry] = st.session_state.setdefault(KEY, [])
+    entry = HistoryEntry(
         name=checkpoint.name,
         reference=checkpoint.reference,
         text=sentence.text,
@@ -55,7 +55,7 @@ def note(checkpoint: Opened, sentence: Sentence, prediction: Prediction) -> None
 
 def draw() -> None:
     """List the sentences, the newest first."""
-    entries: list[Entry] = st.session_state.get(KEY, [])
+    entries: list[HistoryEntry] = st.session_state.get(KEY, [])
     if not entries:
         st.info("This session has no questions yet.", icon=":material/history:")
         return
@@ -76,7 +76,7 @@ def draw() -> None:
         st.button("Clear history", icon=":material/delete:", on_click=st.session_state.pop, args=(KEY, None))
 
 
-def table(entries: list[Entry]) -> pd.DataFrame:
+def table(entries: list[HistoryEntry]) -> pd.DataFrame:
     """The history as a table, the newest first: checkpoint, text, masks, read, answers."""
     return pd.DataFrame(
         [
@@ -92,11 +92,11 @@ def table(entries: list[Entry]) -> pd.DataFrame:
     )
 
 
-def _asks_the_same(one: Entry, other: Entry) -> bool:
+def _asks_the_same(one: HistoryEntry, other: HistoryEntry) -> bool:
     return (one.reference, one.text, one.clicked) == (other.reference, other.text, other.clicked)
 
 
-def _goes_on(last: Entry, entry: Entry) -> bool:
+def _goes_on(last: HistoryEntry, entry: HistoryEntry) -> bool:
     """True while one place of the text is being typed at."""
     return (
         last.typed
@@ -106,7 +106,7 @@ def _goes_on(last: Entry, entry: Entry) -> bool:
     )
 
 
-def _go_back(entry: Entry) -> None:
+def _go_back(entry: HistoryEntry) -> None:
     masked_inputs.replace(entry.text, entry.clicked)
     if entry.reference != session.opened().reference:
         session.want(entry.reference)

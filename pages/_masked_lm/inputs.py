@@ -29,7 +29,7 @@ HIDE = "<style>.st-key-masked_link {display: none}</style>"
 
 
 @dataclass(frozen=True, slots=True)
-class Sentence:
+class MaskedSentence:
     """A text, its tokens, and which of them are masked."""
 
     text: str
@@ -45,7 +45,7 @@ class Sentence:
         return tuple(sorted({*written, *self.clicked}))
 
 
-def read(checkpoint: Opened) -> Sentence:
+def read(checkpoint: Opened) -> MaskedSentence:
     """Read the sentence from the link, the last edit, or an example."""
     state = st.session_state
     examples = inputs.begin(checkpoint, slug=SLUG)
@@ -66,10 +66,10 @@ def read(checkpoint: Opened) -> Sentence:
     asked = _positions(linked)
     clicked = tuple(sorted(asked & maskable.keys()))
     if pieces and (nowhere := sorted(asked - maskable.keys())):
-        address.say_lost(MASKS, address.Lost(", ".join(map(str, nowhere)), ""))
+        address.say_lost(MASKS, address.LostValue(", ".join(map(str, nowhere)), ""))
     state[BEFORE] = (checkpoint.fingerprint, text, {maskable[place] for place in clicked})
     inputs.remember(text, examples)
-    return Sentence(text, pieces, clicked, examples, _longest(text))
+    return MaskedSentence(text, pieces, clicked, examples, _longest(text))
 
 
 def report(edit: Edit) -> None:
@@ -92,7 +92,7 @@ def tokenized(text: str, *, of: Opened | None = None) -> tuple[Piece, ...]:
     return masked_text.pieces(result, text) if result else ()
 
 
-def choose(sentence: Sentence) -> tuple[PredictRequest, str]:
+def choose(sentence: MaskedSentence) -> tuple[PredictRequest, str]:
     """Draw the fields below the editor.
 
     Returns:
@@ -164,5 +164,5 @@ def _positions(linked: str | None) -> set[int]:
     try:
         return set(parse_numbers(linked or "", name=MASKS))
     except RequestError:
-        address.say_lost(MASKS, address.Lost((linked or "")[:40], ""))
+        address.say_lost(MASKS, address.LostValue((linked or "")[:40], ""))
         return set()

@@ -17,7 +17,7 @@ from inspector.results.checkpoint import Opened
 from inspector.text import literal
 from pages._masked_lm import inputs as masked_inputs
 from pages._masked_lm import text as masked_text
-from pages._masked_lm.inputs import Sentence
+from pages._masked_lm.inputs import MaskedSentence
 from pages._ui import beside, parts, session, table_files
 
 DRAWN = 4  # masks side by side
@@ -32,11 +32,11 @@ COLUMNS = {
 class Moved:
     """The sentence as another checkpoint is asked it."""
 
-    sentence: Sentence
+    sentence: MaskedSentence
     exact: bool  # False: a clicked token is none of its own, and was written as a mask
 
 
-def draw(checkpoint: Opened, sentence: Sentence, request: PredictRequest, prediction: Prediction | None) -> None:
+def draw(checkpoint: Opened, sentence: MaskedSentence, request: PredictRequest, prediction: Prediction | None) -> None:
     """Ask a second checkpoint the same masks and show both answers."""
     names = beside.references(checkpoint)
     name = beside.pick(names)
@@ -65,7 +65,7 @@ def draw(checkpoint: Opened, sentence: Sentence, request: PredictRequest, predic
         _show(checkpoint, other, prediction, second, moved)
 
 
-def move(sentence: Sentence, other: Opened, *, mask: str | None) -> Moved:
+def move(sentence: MaskedSentence, other: Opened, *, mask: str | None) -> Moved:
     """Ask another checkpoint for the same characters: its masks, and its tokens under clicks.
 
     Args:
@@ -75,12 +75,12 @@ def move(sentence: Sentence, other: Opened, *, mask: str | None) -> Moved:
     there = masked_inputs.tokenized(text, of=other)
     clicked = masked_text.standing(kept, there)
     if len(clicked) == len(sentence.clicked):
-        return Moved(Sentence(text, there, clicked, ()), exact=True)
+        return Moved(MaskedSentence(text, there, clicked, ()), exact=True)
     text, _ = _with_mask(sentence, mask or "", clicked=True)
-    return Moved(Sentence(text, (), (), ()), exact=False)
+    return Moved(MaskedSentence(text, (), (), ()), exact=False)
 
 
-def _with_mask(sentence: Sentence, mask: str, *, clicked: bool) -> tuple[str, set[masked_text.Place]]:
+def _with_mask(sentence: MaskedSentence, mask: str, *, clicked: bool) -> tuple[str, set[masked_text.Place]]:
     """Write another mask token into the text; gives also where the clicked tokens then stand."""
     text, moved = sentence.text, 0
     kept: set[masked_text.Place] = set()

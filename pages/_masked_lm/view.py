@@ -16,13 +16,13 @@ from pages._masked_lm import answers as masked_answers
 from pages._masked_lm import editor as masked_editor
 from pages._masked_lm import inputs as masked_inputs
 from pages._masked_lm.editor import Chip
-from pages._masked_lm.inputs import Sentence
+from pages._masked_lm.inputs import MaskedSentence
 from pages._ui import inputs, session
 
 KEY = "masked editor"
 
 
-def draw_editor(sentence: Sentence, prediction: Prediction | None, plausibility: Plausibility | None) -> None:
+def draw_editor(sentence: MaskedSentence, prediction: Prediction | None, plausibility: Plausibility | None) -> None:
     """Draw the text with its tokens.
 
     Args:
@@ -42,7 +42,7 @@ def draw_editor(sentence: Sentence, prediction: Prediction | None, plausibility:
     )
 
 
-def chips(sentence: Sentence, prediction: Prediction | None, plausibility: Plausibility | None) -> list[Chip]:
+def chips(sentence: MaskedSentence, prediction: Prediction | None, plausibility: Plausibility | None) -> list[Chip]:
     """What the editor shows of each token."""
     answers = {mask.position: masked_answers.best(mask) for mask in prediction.masks} if (prediction) else {}
     judged = _judged(plausibility)
@@ -122,7 +122,7 @@ def _mask_title(kind: str) -> str:
     return "Masked: click to unmask"
 
 
-def _hint(sentence: Sentence) -> str:
+def _hint(sentence: MaskedSentence) -> str:
     if not sentence.pieces:
         return ""
     tokens, count = len(sentence.pieces), len(sentence.masks)

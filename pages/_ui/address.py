@@ -41,7 +41,7 @@ _seed = SessionState._seed_widget_from_url
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class LostValue:
     """A value of the address that its field could not take."""
 
     asked: str
@@ -190,7 +190,7 @@ def refuse(sentence: str) -> NoReturn:
     st.stop()
 
 
-def say_lost(name: str, lost: Lost) -> None:
+def say_lost(name: str, lost: LostValue) -> None:
     """Have it said above the page that a value of the address leads nowhere."""
     st.session_state[LOST] = st.session_state.get(LOST, {}) | {name: lost}
 
@@ -217,7 +217,7 @@ def _seed_and_say(self: SessionState, metadata: Any, user_key: str, widget_id: s
     value = self[user_key] if taken else metadata.deserializer(None)
     if not _is(value, url_value, metadata):
         shown, choices = _text(metadata.serializer(value)), _choices(metadata)
-        lost = Lost(_text(url_value), shown, choices, value)
+        lost = LostValue(_text(url_value), shown, choices, value)
         before = self[LOST] if LOST in self else {}  # noqa: SIM401, it has no get
         self[LOST] = before | {user_key: lost}
     return taken

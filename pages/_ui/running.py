@@ -12,7 +12,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from inspector.errors import CheckpointError
 from inspector.serving.engine.choice import start_engine
 from inspector.serving.engine.protocol import Engine
-from inspector.serving.engine.shares import Tab, ask_as
+from inspector.serving.engine.shares import SessionTab, ask_as
 from inspector.serving.place import served_settings
 from inspector.serving.settings import serving
 from inspector.serving.storing import registry
@@ -31,7 +31,7 @@ def first() -> str:
 def engine() -> Engine:
     """The engine of this server, asked from now on by the tab that this thread draws."""
     context = get_script_run_ctx()
-    ask_as(sign_in.who(), Tab(context.session_id, partial(_is_open, context.session_id)) if context else None)
+    ask_as(sign_in.who(), SessionTab(context.session_id, partial(_is_open, context.session_id)) if context else None)
     return started()
 
 

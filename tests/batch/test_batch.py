@@ -25,7 +25,7 @@ from inspector.results.checkpoint import Opened
 from inspector.serving.engine.batch import Batch
 from inspector.serving.engine.batch_job import BatchJob
 from inspector.serving.engine.protocol import Progress
-from inspector.serving.engine.shares import Tab, ask_as
+from inspector.serving.engine.shares import SessionTab, ask_as
 from inspector.store.origins.snapshots import Snapshot
 from inspector.store.reference import CheckpointRef
 
@@ -170,7 +170,7 @@ def test_a_batch_ends_when_the_last_tab_that_waits_for_it_cancels() -> None:
 
 
 def _in_tab(name: str, do: Callable[[], None]) -> None:
-    ask_as("", Tab(name))
+    ask_as("", SessionTab(name))
     do()
 
 

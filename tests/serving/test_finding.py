@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from inspector.serving.finding import Bounds, Search, find_checkpoints
+from inspector.serving.finding import Bounds, FolderSearch, find_checkpoints
 
 VERSION = "0123456789abcdef0123456789abcdef01234567"
 
@@ -95,7 +95,7 @@ def test_nobody_waits_for_a_search(tmp_path: Path, fresh: float, again: bool) ->
         go_on.wait()
         return [tmp_path]
 
-    search = Search(places, fresh_seconds=fresh)
+    search = FolderSearch(places, fresh_seconds=fresh)
     assert search.found() == search.found() == ()
     assert search.under_way
     go_on.set()

@@ -330,7 +330,9 @@ def changed(widget: str) -> bytes:
     ("message", "code"),
     [
         ({"text": "hello"}, 1003),
-        *(({"bytes": changed(name)}, 1002) for name in ("", "linked", "x $$ID")),  # each would end in a traceback there
+        *(
+            ({"bytes": changed(name)}, 1002) for name in ("", "linked", "x $$ID", "$$x")
+        ),  # each would end in a traceback there
         ({"bytes": None}, 1003),
         ({"bytes": b"\xff" * 9}, 1002),
         *(({"bytes": part(name)}, 1002) for name in ("a\nb", "\x1b[2J", "é", "a" * 65)),  # which the log would show

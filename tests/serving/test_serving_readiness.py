@@ -72,7 +72,7 @@ def test_a_shared_store_that_goes_and_comes_is_told_to_whoever_asks_and_in_the_l
     check_start(served)
     known = Readiness(served, clock=lambda: now[0])
     address = ReadyAddress(elsewhere, readiness=known)
-    with caplog.at_level(logging.WARNING):
+    with caplog.at_level(logging.INFO):
         assert ask(address, "/_stcore/ready")[0]["status"] == 200
         shutil.rmtree(shared)
         assert ask(address, "/_stcore/ready")[0]["status"] == 200  # found a moment ago
@@ -85,4 +85,5 @@ def test_a_shared_store_that_goes_and_comes_is_told_to_whoever_asks_and_in_the_l
         shared.mkdir()
         now[0] += FRESH_SECONDS + 1
         assert ask(address, "/_stcore/ready")[0]["status"] == 200
-    assert [record.getMessage()[:20] for record in caplog.records] == ["not ready: The share", "ready again"]
+    assert [record.getMessage() for record in caplog.records] == ["not ready", "ready again"]
+    assert "folder does not exist" in caplog.records[0].__dict__["facts"]["reason"]

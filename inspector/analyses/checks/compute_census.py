@@ -16,7 +16,7 @@ from inspector.store.copies import is_packed
 from inspector.store.manifests.columns import TensorInfo
 from inspector.store.manifests.manifest import Manifest
 from inspector.store.readers.safetensors import contiguous_strides
-from inspector.store.readers.streams import PIECE, Part, sampled_parts, stream, whole_parts
+from inspector.store.readers.streams import PIECE, StreamPart, sampled_parts, stream, whole_parts
 
 # Codes of float8, as signed and as unsigned bytes, from which on they are no numbers: positive ones are the largest
 # of signed bytes, negative ones of unsigned bytes, so that two maxima tell.
@@ -31,7 +31,7 @@ NO_MAXIMA = {torch.bool: torch.uint8, torch.uint16: torch.int16, torch.uint32: t
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class NumberFacts:
     """What some numbers are; `first` is the place of the first one that is not finite."""
 
     zero: bool  # every one is 0
@@ -105,10 +105,10 @@ def take_census(
     found: dict[Any, Census] = {}
     signed = {tensor.place for tensor in scales}
 
-    def look_at(part: Part, numbers: torch.Tensor) -> Found:
+    def look_at(part: StreamPart, numbers: torch.Tensor) -> NumberFacts:
         return look_at_part(part, numbers, scales=part.tensor.place in signed)
 
-    def looked_at() -> Iterator[tuple[Part, Found]]:
+    def looked_at() -> Iterator[tuple[StreamPart, NumberFacts]]:
         yield from stream(
             manifest, parts, lambda part, data: look_at(part, view_numbers(part, data)), threads=threads, piece=piece
         )
@@ -127,7 +127,7 @@ def take_census(
     ]
 
 
-def look_at_part(part: Part, numbers: torch.Tensor, *, scales: bool = False) -> Found:
+def look_at_part(part: StreamPart, numbers: torch.Tensor, *, scales: bool = False) -> NumberFacts:
     """Say what the numbers of a part are, and which of its rows hold one number all over.
 
     Args:
@@ -139,7 +139,7 @@ def look_at_part(part: Part, numbers: torch.Tensor, *, scales: bool = False) -> 
     return replace(found, constant_rows=constant, zeros=zeros, negative=negative)
 
 
-def _count_constant(part: Part, numbers: torch.Tensor, *, zero: bool) -> int:
+def _count_constant(part: StreamPart, numbers: torch.Tensor, *, zero: bool) -> int:
     """Rows of a matrix that lie in a part whole, and whose numbers are equal to the bit, or all 0."""
     shape = part.tensor.shape
     if len(shape) < MATRIX or shape[-1] < WIDE or part.tensor.strides != contiguous_strides(shape):
@@ -166,7 +166,7 @@ def _count_signs(numbers: torch.Tensor) -> tuple[int, int]:
     return zeros, negative
 
 
-def look(numbers: torch.Tensor) -> Found:
+def look(numbers: torch.Tensor) -> NumberFacts:
     """Say what the numbers of one dimension are, in one pass where nothing is wrong with them."""
     if numbers.is_complex():
         return look(torch.view_as_real(numbers).reshape(-1))
@@ -179,7 +179,7 @@ def look(numbers: torch.Tensor) -> Found:
     return _look_at_floats(numbers)
 
 
-def _look_at_floats(numbers: torch.Tensor) -> Found:
+def _look_at_floats(numbers: torch.Tensor) -> NumberFacts:
     """Add up squares: a sum that is neither tiny nor infinite also tells that all are finite, and not all 0."""
     squares, zero, finite = 0.0, True, True
     room = torch.empty(min(len(numbers), AT_ONCE))
@@ -193,7 +193,7 @@ def _look_at_floats(numbers: torch.Tensor) -> Found:
             finite = finite and math.isfinite(low) and math.isfinite(high)
             square = _add_exactly(some)
         squares, zero = squares + square, False
-    return replace(Found(zero) if finite else _count(numbers), squares=squares)
+    return replace(NumberFacts(zero) if finite else _count(numbers), squares=squares)
 
 
 def _add_exactly(numbers: torch.Tensor) -> float:
@@ -209,37 +209,37 @@ def _extremes(numbers: torch.Tensor) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _look_for_extremes(numbers: torch.Tensor) -> Found:
+def _look_for_extremes(numbers: torch.Tensor) -> NumberFacts:
     low, high = _extremes(numbers)
     if not (math.isfinite(low) and math.isfinite(high)):
         return _count(numbers)
-    return Found(zero=low == high == 0)
+    return NumberFacts(zero=low == high == 0)
 
 
-def _look_at_float8(numbers: torch.Tensor) -> Found:
+def _look_at_float8(numbers: torch.Tensor) -> NumberFacts:
     positive, negative = (int(numbers.view(kind).max()) for kind in (torch.int8, torch.uint8))
     least_positive, least_negative = NO_NUMBERS[numbers.dtype]
     if positive >= least_positive or negative >= least_negative:
         return _count(numbers.float())
-    return Found(zero=positive <= 0 and negative <= 0x80)  # 0x80 is -0
+    return NumberFacts(zero=positive <= 0 and negative <= 0x80)  # 0x80 is -0
 
 
-def _count(numbers: torch.Tensor) -> Found:
+def _count(numbers: torch.Tensor) -> NumberFacts:
     bad = (~torch.isfinite(numbers)).nonzero()[:, 0]
     nan = int(torch.isnan(numbers).sum())
-    return Found(zero=False, nan=nan, infinite=len(bad) - nan, first=int(bad[0]))
+    return NumberFacts(zero=False, nan=nan, infinite=len(bad) - nan, first=int(bad[0]))
 
 
-def _mapped(manifest: Manifest, tensors: Iterable[TensorInfo]) -> Iterator[tuple[Part, torch.Tensor]]:
+def _mapped(manifest: Manifest, tensors: Iterable[TensorInfo]) -> Iterator[tuple[StreamPart, torch.Tensor]]:
     """The rows of views with gaps, of old files, as they are mapped."""
     for tensor in tensors:
         whole = StoredReader(manifest).read([tensor.name])[tensor.name]
         size = tensor.nbytes // len(whole)
         for row, numbers in enumerate(whole.split(1)):
-            yield Part(tensor, row * size, size), numbers.reshape(-1)
+            yield StreamPart(tensor, row * size, size), numbers.reshape(-1)
 
 
-def _add(census: Census, part: Part, found: Found) -> Census:
+def _add(census: Census, part: StreamPart, found: NumberFacts) -> Census:
     itemsize = part.tensor.nbytes // census.numbers
     first = census.first
     if first is None and found.first is not None:

@@ -21,7 +21,7 @@ STEPS = {NOT_FINITE: words.FIND_WHAT_BROKE_IT, PAST_ROWS: words.PAD_WITH_A_ROW}
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class PaddingFacts:
     """What the files say about padding."""
 
     rows: int | None  # of the embedding matrix
@@ -53,7 +53,7 @@ def check_padding(checkpoint: Checkpoint) -> Check:
     return conclude(PADDING, evidence, fine)
 
 
-def _read(checkpoint: Checkpoint) -> Facts:
+def _read(checkpoint: Checkpoint) -> PaddingFacts:
     tokens = checkpoint.tokens
     raw, index = tokens.role("pad") if tokens else (None, None)
     configured = checkpoint.setting("pad_token_id")
@@ -62,7 +62,7 @@ def _read(checkpoint: Checkpoint) -> Facts:
         rows = checkpoint.embedding.shape[0]
     except InspectorError:
         rows = None
-    return Facts(
+    return PaddingFacts(
         rows=rows,
         configured=configured.value if type(configured.value) is int else None,
         level=configured.level,
@@ -86,7 +86,7 @@ def _unused_by(checkpoint: Checkpoint) -> str:
     return "" if used else named
 
 
-def _range(facts: Facts) -> list[Evidence]:
+def _range(facts: PaddingFacts) -> list[Evidence]:
     pad, rows = facts.configured, facts.rows
     if pad is None or rows is None or 0 <= pad < rows:
         return []
@@ -96,7 +96,7 @@ def _range(facts: Facts) -> list[Evidence]:
     return [Evidence("pad_token_id", "no such row", "critical", pad, detail)]
 
 
-def _agreement(facts: Facts) -> list[Evidence]:
+def _agreement(facts: PaddingFacts) -> list[Evidence]:
     pad, own = facts.configured, facts.token_id
     if not facts.has_tokenizer or pad == own:
         return []
@@ -119,7 +119,7 @@ def _agreement(facts: Facts) -> list[Evidence]:
     return [Evidence(subject, problem, severity, None, detail)]
 
 
-def _row(checkpoint: Checkpoint, facts: Facts) -> list[Evidence]:
+def _row(checkpoint: Checkpoint, facts: PaddingFacts) -> list[Evidence]:
     pad = facts.configured if facts.token_id is None else facts.token_id
     if pad is None or facts.rows is None or not 0 <= pad < facts.rows:
         return []

@@ -20,7 +20,7 @@ from inspector.models.checkpoint import Checkpoint
 from inspector.models.incomplete import Fault
 from inspector.models.names import SPARE_MODULES
 from inspector.models.pipeline import Pipeline
-from inspector.models.prediction import Prediction
+from inspector.models.prediction import MultiTokenTensors
 from inspector.models.quantized.layout import describe_codes
 from inspector.store.manifests.findings import ABSENT, NO_SUCH_TENSOR
 from inspector.store.names import MODULES
@@ -49,7 +49,7 @@ class Built:
     missing: tuple[str, ...]  # parameters that the file lacks, sorted, tied ones by one name
     left_over: tuple[str, ...]  # tensors of the file that the class has no place for, sorted
     loader: str  # another class of this kind of model, which has a place for each of those; "" where none has
-    ahead: Prediction | None  # those that predict several tokens ahead, and that it leaves out
+    ahead: MultiTokenTensors | None  # those that predict several tokens ahead, and that it leaves out
     flag: TieFlag | None  # where all that is missing would be tied if config.json said so where the class reads it
     unread: Mapping[str, str]  # parameters that the file lacks -> a file that has them, and that no loader reads
 

@@ -28,7 +28,7 @@ FILLED_BY = {
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class BatchSizes:
     """Sizes of one batch; two batches that differ in all of them tell what each axis counts."""
 
     batch: int
@@ -38,7 +38,7 @@ class Size:
 
 
 def output_fields(
-    model: PreTrainedModel, output: ModelOutput, other: ModelOutput | None, sizes: tuple[Size, Size]
+    model: PreTrainedModel, output: ModelOutput, other: ModelOutput | None, sizes: tuple[BatchSizes, BatchSizes]
 ) -> tuple[OutputField, ...]:
     """Describe every field of an output, in the order of its class.
 
@@ -58,7 +58,9 @@ def _names(output: ModelOutput) -> list[str]:
     return [*declared, *(name for name in output if name not in declared)]
 
 
-def _field(name: str, value: Any, other: Any, model: PreTrainedModel, sizes: tuple[Size, Size]) -> OutputField:
+def _field(
+    name: str, value: Any, other: Any, model: PreTrainedModel, sizes: tuple[BatchSizes, BatchSizes]
+) -> OutputField:
     tensors = list(_tensors(value))
     if not tensors:
         note = words.absent(name, value, _would_fill(name, model))
@@ -102,13 +104,18 @@ def _tensors(value: Any) -> Iterator[torch.Tensor]:
 
 
 def _axes(
-    name: str, shape: tuple[int, ...], again: tuple[int, ...] | None, model: PreTrainedModel, sizes: tuple[Size, Size]
+    name: str,
+    shape: tuple[int, ...],
+    again: tuple[int, ...] | None,
+    model: PreTrainedModel,
+    sizes: tuple[BatchSizes, BatchSizes],
 ) -> tuple[str, ...]:
     """Name the axes: by what changed between two runs, and by the config where nothing did."""
     if again is None or len(again) != len(shape):
         again = shape
     changes = {
-        (getattr(sizes[0], field.name), getattr(sizes[1], field.name)): field.name for field in dataclasses.fields(Size)
+        (getattr(sizes[0], field.name), getattr(sizes[1], field.name)): field.name
+        for field in dataclasses.fields(BatchSizes)
     }
     found = []
     for place, pair in enumerate(zip(shape, again, strict=True)):

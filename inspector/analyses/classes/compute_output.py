@@ -15,7 +15,7 @@ from transformers.utils import import_utils
 from transformers.utils.generic import ModelOutput
 
 from inspector.analyses.classes import words
-from inspector.analyses.classes.compute_fields import ASKED, Size, output_fields
+from inspector.analyses.classes.compute_fields import ASKED, BatchSizes, output_fields
 from inspector.analyses.classes.result import ExampleOutput
 from inspector.errors import InspectorError
 from inspector.models.build import meta_model
@@ -57,7 +57,7 @@ def model_output(
     """
     try:
         example, warnings = _example(checkpoint, model, text)
-        first = Size(1, CHOICES, len(example.ids), len(example.ids))
+        first = BatchSizes(1, CHOICES, len(example.ids), len(example.ids))
         with _counted(model) as uses:
             output = _run(model, _batch(model, example, first))
     except InspectorError as error:
@@ -89,7 +89,7 @@ def _example(checkpoint: Checkpoint, model: PreTrainedModel, text: str) -> tuple
     ]
 
 
-def _batch(model: PreTrainedModel, example: _Example, size: Size) -> dict[str, Any]:
+def _batch(model: PreTrainedModel, example: _Example, size: BatchSizes) -> dict[str, Any]:
     """Arguments of the model's forward method, the example cut or drawn out to a size."""
     takes = inspect.signature(model.forward).parameters
     shape: tuple[int, ...] = (size.batch, size.positions)
@@ -160,11 +160,11 @@ def _shallow(model: PreTrainedModel, layers: int) -> PreTrainedModel:
         return model
 
 
-def look_again(model: PreTrainedModel, example: _Example, first: Size) -> tuple[ModelOutput | None, Size]:
+def look_again(model: PreTrainedModel, example: _Example, first: BatchSizes) -> tuple[ModelOutput | None, BatchSizes]:
     """Run a batch of other sizes; batches of one where the model takes no others."""
     change = -1 if first.positions > FEW else 1
     for batch in (first.batch + 1, first.batch):
-        size = Size(batch, CHOICES + 2, first.positions + 3 * change, first.decoder_positions + 2 * change)
+        size = BatchSizes(batch, CHOICES + 2, first.positions + 3 * change, first.decoder_positions + 2 * change)
         try:
             return _run(model, _batch(model, example, size)), size
         except Exception:  # a model refuses sizes in any class of error; then no axis is told apart by them

@@ -11,8 +11,8 @@ import pandas as pd
 from inspector.analyses.compare import words
 from inspector.analyses.compare.compute_experts import pair_experts
 from inspector.analyses.compare.compute_names import Spelling, base_of, match_names, names_of
-from inspector.analyses.compare.compute_parts import Stored
-from inspector.analyses.compare.compute_table import Row, count, not_finite_warnings, tables, whole
+from inspector.analyses.compare.compute_parts import StoredTensor
+from inspector.analyses.compare.compute_table import TableRow, count, not_finite_warnings, tables, whole
 from inspector.analyses.compare.compute_tensors import Measured, compare_tensors
 from inspector.analyses.compare.compute_ties import changed_ties
 from inspector.analyses.compare.request import CompareRequest
@@ -150,7 +150,7 @@ def _both_shared(
     return found[0], found[1]
 
 
-def _walk(two: _Two, progress: Progress, *, values: str) -> list[Row]:
+def _walk(two: _Two, progress: Progress, *, values: str) -> list[TableRow]:
     first, second = two.first, two.second
     shared, other_shared = two.shared or (None, None)
     ones, others = _stored(first), _stored(second)
@@ -163,15 +163,15 @@ def _walk(two: _Two, progress: Progress, *, values: str) -> list[Row]:
     both = [(ones.get(pair.name or ""), others.get(pair.other or "")) for pair in pairs]
     measured = iter(compare_tensors([(one, other) for one, other in both if one and other], progress, values=values))
     return [
-        Row(pair, one, other, next(measured) if one and other else _alone(one, other, instead, two.spelling))
+        TableRow(pair, one, other, next(measured) if one and other else _alone(one, other, instead, two.spelling))
         for pair, (one, other) in zip(pairs, both, strict=True)
     ]
 
 
-def _stored(checkpoint: Checkpoint) -> dict[str, Stored]:
+def _stored(checkpoint: Checkpoint) -> dict[str, StoredTensor]:
     unread = checkpoint.unread.codes
     return {
-        tensor.name: Stored(
+        tensor.name: StoredTensor(
             checkpoint.manifest, tensor, checkpoint.changed.get(tensor.name), unread=tensor.name in unread
         )
         for tensor in checkpoint.tensors
@@ -179,7 +179,7 @@ def _stored(checkpoint: Checkpoint) -> dict[str, Stored]:
 
 
 def _alone(
-    one: Stored | None, other: Stored | None, packed: tuple[dict[str, str], ...], spelling: Spelling
+    one: StoredTensor | None, other: StoredTensor | None, packed: tuple[dict[str, str], ...], spelling: Spelling
 ) -> Measured:
     """What became of a tensor that has no partner: maybe it is there, quantized in an unknown way."""
     for stored, there, which in ((one, packed[0], "second"), (other, packed[1], "first")):

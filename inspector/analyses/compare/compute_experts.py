@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from inspector.analyses.compare.compute_names import Names, Pair
-from inspector.analyses.compare.compute_parts import Stored
+from inspector.analyses.compare.compute_names import CheckpointNames, Pair
+from inspector.analyses.compare.compute_parts import StoredTensor
 from inspector.models.checkpoint import Checkpoint
 from inspector.store.readers.safetensors import contiguous_strides
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # torch: without it, there is no class whose experts are fuse
 
 ROWS, COLUMNS = 2, 3  # of what stands for an expert's matrix, to see where the loader puts it
 
-Side = dict[str, Stored]  # what a checkpoint stores, by name
+Side = dict[str, StoredTensor]  # what a checkpoint stores, by name
 
 
 @dataclass(slots=True)
@@ -30,7 +30,7 @@ class Fused:
     pairs: list[Pair] = field(default_factory=list)
     used: set[str] = field(default_factory=set)  # names in either checkpoint that need no other partner
 
-    def rest(self, names: Names) -> Names:
+    def rest(self, names: CheckpointNames) -> CheckpointNames:
         """The names that are still without a partner."""
         return replace(names, held=[name for name in names.held if name not in self.used])
 
@@ -55,7 +55,7 @@ def pair_experts(first: Checkpoint, second: Checkpoint, ones: Side, others: Side
     return found
 
 
-def _parts(single: Checkpoint, fused: Checkpoint, whole: Side, alone: Side) -> Iterator[tuple[str, str, Stored]]:
+def _parts(single: Checkpoint, fused: Checkpoint, whole: Side, alone: Side) -> Iterator[tuple[str, str, StoredTensor]]:
     """Name of an expert's tensor in `single`, of the one in `fused` that it is a part of, and that part."""
     if single.structure is None or fused.structure is None:
         return
@@ -78,12 +78,14 @@ def _is_whole(recipe: Recipe, shape: Sequence[int]) -> bool:
     return bool(wanted) and counts == dict.fromkeys(wanted, shape[0])
 
 
-def _is_plain(stored: Stored) -> bool:
+def _is_plain(stored: StoredTensor) -> bool:
     """Whether its numbers lie in the file in their order, as floats."""
     return stored.readable and not stored.quantized and stored.info.strides == contiguous_strides(stored.info.shape)
 
 
-def _views(model: PreTrainedModel, recipe: Recipe, fused: Stored, parts: list[Stored]) -> list[Stored]:
+def _views(
+    model: PreTrainedModel, recipe: Recipe, fused: StoredTensor, parts: list[StoredTensor]
+) -> list[StoredTensor]:
     """Each part of a fused tensor, as if it were stored by itself; none where a loader does more than lay them out."""
     import torch
 
@@ -109,7 +111,7 @@ def _views(model: PreTrainedModel, recipe: Recipe, fused: Stored, parts: list[St
     return views
 
 
-def _view(fused: Stored, part: Stored, expert: int, row: int) -> Stored:
+def _view(fused: StoredTensor, part: StoredTensor, expert: int, row: int) -> StoredTensor:
     """The part of a fused tensor that is one expert's matrix, or some of its rows."""
     info, shape = fused.info, part.info.shape
     height, columns = info.shape[1:]
@@ -118,7 +120,7 @@ def _view(fused: Stored, part: Stored, expert: int, row: int) -> Stored:
     rows = "" if shape[0] == height else f", {row}:{row + shape[0]}"
     name = f"{info.name}[{expert}{rows}]"
     begin = info.begin + (expert * height + row) * columns * itemsize
-    return Stored(
+    return StoredTensor(
         fused.manifest,
         info._replace(
             name=name,

@@ -18,7 +18,7 @@ COLUMNS = ("layer", "number", "kind", "tensors", "unequal", "relative_change", "
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TensorPlace:
     """Where a tensor stands in the model."""
 
     stack: str  # the list of layers that it is in, as a path; "" outside of any
@@ -33,13 +33,13 @@ class _Cell:
     sums: Sums = field(default_factory=Sums)
 
 
-def place_of(name: str) -> Place:
+def place_of(name: str) -> TensorPlace:
     """Read a tensor's place from its name."""
     found = LISTED.search(name)
     if found is None:
-        return Place("", -1, name)
+        return TensorPlace("", -1, name)
     kind = EXPERT.sub(r"\1.*", name[found.end() + 1 :])
-    return Place(name[: found.start()] or "layer", int(found[1] or found[2]), kind)
+    return TensorPlace(name[: found.start()] or "layer", int(found[1] or found[2]), kind)
 
 
 def label_stacks(stacks: Iterable[str]) -> dict[str, str]:
@@ -60,7 +60,7 @@ def label_stacks(stacks: Iterable[str]) -> dict[str, str]:
 
 
 def layer_frame(
-    found: Sequence[tuple[Place, str, Sums | None]], places: Sequence[Place]
+    found: Sequence[tuple[TensorPlace, str, Sums | None]], places: Sequence[TensorPlace]
 ) -> tuple[pd.DataFrame, list[str]]:
     """Join tensors by layer and kind.
 

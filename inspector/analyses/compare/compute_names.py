@@ -13,7 +13,7 @@ from inspector.models.families import modern
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class CheckpointNames:
     """The names of one checkpoint."""
 
     held: Sequence[str]  # with bytes of their own in the files, in file order
@@ -53,16 +53,16 @@ def base_of(checkpoint: Checkpoint) -> str:
         return ""
 
 
-def names_of(checkpoint: Checkpoint, sharing: Sharing | None) -> Names:
+def names_of(checkpoint: Checkpoint, sharing: Sharing | None) -> CheckpointNames:
     """Gather the names of a checkpoint, and which of them are one tensor."""
     manifest = checkpoint.manifest
     tied = [frozenset(pair) for pair in manifest.aliases.items()]
     groups = sharing.groups if sharing else ()
     tied += [frozenset(group.names) for group in groups if group.verdict == "tied"]
-    return Names([tensor.name for tensor in checkpoint.tensors], tied)
+    return CheckpointNames([tensor.name for tensor in checkpoint.tensors], tied)
 
 
-def match_names(first: Names, second: Names, spelling: Spelling) -> list[Pair]:
+def match_names(first: CheckpointNames, second: CheckpointNames, spelling: Spelling) -> list[Pair]:
     """Match tensors by name, then by spelling, then through ties.
 
     Returns:
@@ -98,7 +98,9 @@ def _by_spelling(first: Sequence[str], second: Sequence[str], spelling: Spelling
     return partner
 
 
-def _through_ties(names: Sequence[str], known: Collection[str], there: Names, spelling: Spelling) -> dict[str, str]:
+def _through_ties(
+    names: Sequence[str], known: Collection[str], there: CheckpointNames, spelling: Spelling
+) -> dict[str, str]:
     """Name -> what the other checkpoint holds for it under another name of the same tensor."""
     held: dict[str, str] = {}
     for name in there.held:

@@ -13,7 +13,7 @@ from inspector.store.manifests.manifest import Manifest
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredTensor:
     """A tensor of a checkpoint's files."""
 
     manifest: Manifest
@@ -94,7 +94,7 @@ class Sums:
 
 
 @dataclass(slots=True)
-class Found:
+class PairFacts:
     """What a walk over two tensors finds; what was found of their pieces can be added."""
 
     sums: Sums = field(default_factory=Sums)
@@ -106,7 +106,7 @@ class Found:
     near: int = 0  # codes that stand for the number nearest to the other's
     read: int = 0  # numbers of each
 
-    def add(self, other: Found) -> None:
+    def add(self, other: PairFacts) -> None:
         """Add what was found of another piece."""
         self.sums.add(other.sums)
         self.equal = self.equal and other.equal

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from inspector.analyses.compare.compute_parts import Found, Stored
+from inspector.analyses.compare.compute_parts import PairFacts, StoredTensor
 from inspector.analyses.compare.compute_sums import compare_bits, compare_numbers
 from inspector.analyses.compare.result import FLOATS
 from inspector.models.placing.threads import single_threaded
@@ -20,22 +20,22 @@ from inspector.models.tensors import StoredReader, view_numbers
 from inspector.progress import Pace, Progress
 from inspector.store.copies import is_packed
 from inspector.store.readers import streams
-from inspector.store.readers.streams import Part, Row, sampled_parts, stream_together, work_ahead
+from inspector.store.readers.streams import Row, StreamPart, sampled_parts, stream_together, work_ahead
 
 BLOCK = 1 << 18  # numbers that are dequantized at once, of each
 HALF = 1.001  # of what separates two codes: numbers that lie between them fall either way
 
 
-Two = tuple[Stored, Stored]
+Two = tuple[StoredTensor, StoredTensor]
 Key = tuple[tuple[Any, ...], ...]  # where both lie
-Looked = Generator[tuple[Key, Found]]
+Looked = Generator[tuple[Key, PairFacts]]
 
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
     """What all pairs are read with."""
 
-    found: dict[Key, Found]  # so far
+    found: dict[Key, PairFacts]  # so far
     pace: Pace
     most: int | None  # bytes of a tensor, from all over it; None: all of them
     piece: int  # bytes of a tensor that a thread reads at once
@@ -43,7 +43,7 @@ class _Walk:
 
 def find_differences(
     pairs: Sequence[Two], progress: Progress, *, sample: bool = False, piece: int = streams.PIECE
-) -> list[Found]:
+) -> list[PairFacts]:
     """Compare pairs of tensors of one shape, those of the same bytes once.
 
     Args:
@@ -58,10 +58,10 @@ def find_differences(
         CheckpointError: If a file cannot be read, or has changed.
     """
     ways: defaultdict[Any, dict[Key, Two]] = defaultdict(dict)
-    found: dict[Key, Found] = {}
+    found: dict[Key, PairFacts] = {}
     for pair in pairs:
         ways[_way(*pair)][_key(pair)] = pair
-        found[_key(pair)] = Found()
+        found[_key(pair)] = PairFacts()
     whole = {key: pair for way in ways.values() for key, pair in way.items()}
     most = None
     if sample:
@@ -78,7 +78,7 @@ def find_differences(
     return [found[_key(pair)] for pair in pairs]
 
 
-def _way(one: Stored, other: Stored) -> Any:
+def _way(one: StoredTensor, other: StoredTensor) -> Any:
     if one.changed or other.changed:
         return _dequantized
     if is_packed(one.info) and is_packed(other.info) and one.info.strides == other.info.strides:
@@ -123,13 +123,16 @@ def _rows(pairs: Iterable[Two], walk: _Walk) -> Iterator[Row]:
         if walk.most or not one.readable:
             for part in sampled_parts([one.info], nbytes=walk.most or streams.SAMPLED_NBYTES, piece=walk.piece):
                 begin, more = part.place // size, part.nbytes // size
-                yield part, Part(other.info, begin * other_size, more * other_size)
+                yield part, StreamPart(other.info, begin * other_size, more * other_size)
         for begin in range(0, 0 if walk.most else numbers, count):
             more = min(count, numbers - begin)
-            yield Part(one.info, begin * size, more * size), Part(other.info, begin * other_size, more * other_size)
+            yield (
+                StreamPart(one.info, begin * size, more * size),
+                StreamPart(other.info, begin * other_size, more * other_size),
+            )
 
 
-def _compare_parts(row: Row, data: tuple[np.ndarray, ...]) -> Found:
+def _compare_parts(row: Row, data: tuple[np.ndarray, ...]) -> PairFacts:
     if row[0].tensor.dtype in FLOATS and row[1].tensor.dtype in FLOATS:
         return compare_numbers(*map(view_numbers, row, data))
     found = compare_bits(*map(torch.from_numpy, data))
@@ -148,7 +151,7 @@ def _mapped(pairs: Mapping[Key, Two], walk: _Walk) -> Looked:
             walk.pace.add((one.nbytes + other.nbytes) // len(pieces))
 
 
-def _split(stored: Stored) -> tuple[torch.Tensor, ...]:
+def _split(stored: StoredTensor) -> tuple[torch.Tensor, ...]:
     name = stored.info.name
     tensor = torch.atleast_1d(StoredReader(stored.manifest).read([name])[name])
     return tensor.split(max(1, BLOCK * len(tensor) // max(1, tensor.numel())))
@@ -170,7 +173,7 @@ class _Matrices:
     one: Dequantizer
     other: Dequantizer
 
-    def compare(self, part: slice) -> Found:
+    def compare(self, part: slice) -> PairFacts:
         """Compare some rows; where one side is plain, count the codes that are as near to it as they can be."""
         a, b = self.one.rows(part), self.other.rows(part)
         found = compare_numbers(a.reshape(-1), b.reshape(-1))
@@ -199,7 +202,7 @@ def _dequantized(pairs: Mapping[Key, Two], walk: _Walk) -> Looked:
             for part in _slices(rows, columns, walk.most):
                 yield key, matrices, part, (one.nbytes + other.nbytes) * (part.stop - part.start) // rows
 
-    def compare(block: tuple[Key, _Matrices, slice, int]) -> tuple[Key, Found, int]:
+    def compare(block: tuple[Key, _Matrices, slice, int]) -> tuple[Key, PairFacts, int]:
         key, matrices, part, nbytes = block
         return key, matrices.compare(part), nbytes
 
@@ -215,7 +218,7 @@ def _slices(rows: int, columns: int, most: int | None) -> Iterator[slice]:
         yield slice(size * place, min(size * (place + 1), rows))
 
 
-def _is_copy(one: Stored, other: Stored) -> bool:
+def _is_copy(one: StoredTensor, other: StoredTensor) -> bool:
     """Whether both are codes that stand for the same numbers, byte for byte."""
     mine, theirs = one.changed, other.changed
     if not (mine and theirs) or (mine.kind, mine.options) != (theirs.kind, theirs.options):
@@ -232,7 +235,7 @@ def _is_copy(one: Stored, other: Stored) -> bool:
     )
 
 
-def _matrix(stored: Stored, *, turned: bool) -> Dequantizer:
+def _matrix(stored: StoredTensor, *, turned: bool) -> Dequantizer:
     """A tensor as rows of a matrix (out, in); `turned`: its model keeps it as (..., in, out)."""
     if stored.changed:
         return open_codes(StoredReader(stored.manifest), stored.changed)

@@ -7,13 +7,13 @@ import math
 import numpy as np
 import torch
 
-from inspector.analyses.compare.compute_parts import Found, Sums
+from inspector.analyses.compare.compute_parts import PairFacts, Sums
 
 SPAN = 1 << 15  # numbers at once: three times as many in float64 stay in a processor's cache
 BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # whole numbers of so many bytes
 
 
-def compare_numbers(one: torch.Tensor, other: torch.Tensor, *, span: int = SPAN) -> Found:
+def compare_numbers(one: torch.Tensor, other: torch.Tensor, *, span: int = SPAN) -> PairFacts:
     """Compare two vectors of floats, of one length and any dtypes; they are widened to float64 exactly.
 
     Where either holds NaN or infinity, that place is counted and left out of the sums.
@@ -21,7 +21,7 @@ def compare_numbers(one: torch.Tensor, other: torch.Tensor, *, span: int = SPAN)
     Args:
         span: Numbers that are widened at once.
     """
-    found = Found(read=len(one))
+    found = PairFacts(read=len(one))
     if not len(one):
         return found
     room = torch.empty(3, min(span, len(one)), dtype=torch.float64)
@@ -31,9 +31,9 @@ def compare_numbers(one: torch.Tensor, other: torch.Tensor, *, span: int = SPAN)
     return found
 
 
-def compare_bits(one: torch.Tensor, other: torch.Tensor) -> Found:
+def compare_bits(one: torch.Tensor, other: torch.Tensor) -> PairFacts:
     """Compare two vectors of one dtype for equality alone."""
-    return Found(equal=_same_bits(one, other), read=len(one))
+    return PairFacts(equal=_same_bits(one, other), read=len(one))
 
 
 def _same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
@@ -41,7 +41,7 @@ def _same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
     return np.array_equal(one.view(bits).numpy(), other.view(bits).numpy())  # several times as quick as torch's
 
 
-def _take_equal(found: Found, one: torch.Tensor, other: torch.Tensor, room: torch.Tensor) -> bool:
+def _take_equal(found: PairFacts, one: torch.Tensor, other: torch.Tensor, room: torch.Tensor) -> bool:
     """Add numbers whose bytes are the same in both, which takes one sum; False where they are not, or not finite."""
     if one.dtype != other.dtype or not _same_bits(one, other):
         return False
@@ -53,7 +53,7 @@ def _take_equal(found: Found, one: torch.Tensor, other: torch.Tensor, room: torc
     return True
 
 
-def _take(found: Found, one: torch.Tensor, other: torch.Tensor, room: torch.Tensor) -> None:
+def _take(found: PairFacts, one: torch.Tensor, other: torch.Tensor, room: torch.Tensor) -> None:
     if one.dtype != other.dtype:
         found.rounded = found.rounded and _same(one.to(other.dtype), other)
         found.other_rounded = found.other_rounded and _same(other.to(one.dtype), one)

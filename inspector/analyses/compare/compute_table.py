@@ -11,7 +11,7 @@ import pandas as pd
 from inspector.analyses.compare import words
 from inspector.analyses.compare.compute_layers import layer_frame, place_of
 from inspector.analyses.compare.compute_names import Pair, Spelling
-from inspector.analyses.compare.compute_parts import Stored, Sums
+from inspector.analyses.compare.compute_parts import StoredTensor, Sums
 from inspector.analyses.compare.compute_tensors import Measured
 from inspector.analyses.compare.result import STATUSES
 from inspector.text import some
@@ -20,16 +20,16 @@ NAMED = 3  # names in a warning
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TableRow:
     """One line of the table."""
 
     pair: Pair
-    one: Stored | None
-    other: Stored | None
+    one: StoredTensor | None
+    other: StoredTensor | None
     found: Measured
 
 
-def tables(rows: Sequence[Row], spelling: Spelling) -> tuple[pd.DataFrame, pd.DataFrame]:
+def tables(rows: Sequence[TableRow], spelling: Spelling) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Make results.Comparison.tensors and .layers."""
     places = [place_of(spelling(row.pair.name or row.pair.other or "")) for row in rows]
     paired = [
@@ -45,13 +45,13 @@ def tables(rows: Sequence[Row], spelling: Spelling) -> tuple[pd.DataFrame, pd.Da
     return pd.DataFrame(records), layers
 
 
-def count(rows: Sequence[Row]) -> dict[str, int]:
+def count(rows: Sequence[TableRow]) -> dict[str, int]:
     """Status -> tensors, in the order of STATUSES."""
     found = [row.found.status for row in rows]
     return {status: found.count(status) for status in STATUSES if status in found}
 
 
-def _record(row: Row) -> dict[str, object]:
+def _record(row: TableRow) -> dict[str, object]:
     one, other, found, sums = row.one, row.other, row.found, row.found.sums
     return {
         "name": row.pair.name or row.pair.other,
@@ -75,7 +75,7 @@ def _record(row: Row) -> dict[str, object]:
     }
 
 
-def whole(rows: Sequence[Row]) -> Sums:
+def whole(rows: Sequence[TableRow]) -> Sums:
     """All measured tensors as one vector; bytes that have several names are counted once."""
     total, seen = Sums(), set()
     for row in rows:
@@ -89,7 +89,7 @@ def whole(rows: Sequence[Row]) -> Sums:
     return total
 
 
-def not_finite_warnings(rows: Sequence[Row], names: tuple[str, str]) -> list[str]:
+def not_finite_warnings(rows: Sequence[TableRow], names: tuple[str, str]) -> list[str]:
     """Name the tensors that hold NaN or infinity."""
     said = []
     for name, bad in (
@@ -101,5 +101,5 @@ def not_finite_warnings(rows: Sequence[Row], names: tuple[str, str]) -> list[str
     return said
 
 
-def _shape(stored: Stored | None) -> str:
+def _shape(stored: StoredTensor | None) -> str:
     return "" if stored is None else " × ".join(map(str, stored.info.shape)) or "scalar"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from inspector.analyses.compare import words_notes as words
-from inspector.analyses.compare.compute_parts import Found, Stored, Sums
+from inspector.analyses.compare.compute_parts import PairFacts, StoredTensor, Sums
 from inspector.progress import Progress
 
 
@@ -24,7 +24,7 @@ class Measured:
 
 
 def compare_tensors(
-    pairs: Sequence[tuple[Stored, Stored]], progress: Progress, *, values: str = "all"
+    pairs: Sequence[tuple[StoredTensor, StoredTensor]], progress: Progress, *, values: str = "all"
 ) -> list[Measured]:
     """Say what became of each tensor of a checkpoint.
 
@@ -48,7 +48,7 @@ def compare_tensors(
     return [measured or judge(*pair, next(found)) for pair, measured in zip(pairs, known, strict=True)]
 
 
-def _by_headers(first: Stored, second: Stored) -> Measured | None:
+def _by_headers(first: StoredTensor, second: StoredTensor) -> Measured | None:
     """What headers decide; None where numbers do."""
     readable = first.readable and second.readable
     if not readable and (first.dtype != second.dtype or first.readable != second.readable):
@@ -58,7 +58,7 @@ def _by_headers(first: Stored, second: Stored) -> Measured | None:
     return None
 
 
-def _judge(first: Stored, second: Stored, found: Found) -> Measured:
+def _judge(first: StoredTensor, second: StoredTensor, found: PairFacts) -> Measured:
     if first.quantized or second.quantized:
         return _judge_quantized(first, second, found)
     if first.readable:
@@ -68,7 +68,7 @@ def _judge(first: Stored, second: Stored, found: Found) -> Measured:
     return Measured("changed", note=words.EQUALITY_ONLY.format(dtype=first.dtype))
 
 
-def _judge_sample(first: Stored, second: Stored, found: Found) -> Measured:
+def _judge_sample(first: StoredTensor, second: StoredTensor, found: PairFacts) -> Measured:
     """As `_judge`; what differs does, and of what is equal in a sample nobody knows the rest."""
     measured, numbers = _judge(first, second, found), math.prod(first.info.shape)
     if found.read < numbers:
@@ -78,12 +78,12 @@ def _judge_sample(first: Stored, second: Stored, found: Found) -> Measured:
     return measured
 
 
-def _measured(status: str, note: str, found: Found, nearest: float = math.nan) -> Measured:
+def _measured(status: str, note: str, found: PairFacts, nearest: float = math.nan) -> Measured:
     sums = found.sums if found.sums.count else None
     return Measured(status, sums, found.not_finite, found.other_not_finite, note, nearest)
 
 
-def _judge_floats(found: Found, dtype: str, other_dtype: str) -> tuple[str, str]:
+def _judge_floats(found: PairFacts, dtype: str, other_dtype: str) -> tuple[str, str]:
     if dtype == other_dtype:
         return ("equal" if found.equal else "changed"), ""
     if found.equal:
@@ -95,7 +95,7 @@ def _judge_floats(found: Found, dtype: str, other_dtype: str) -> tuple[str, str]
     return "changed", words.IN_PLACE_OF.format(dtype=dtype, other=other_dtype)
 
 
-def _judge_quantized(first: Stored, second: Stored, found: Found) -> Measured:
+def _judge_quantized(first: StoredTensor, second: StoredTensor, found: PairFacts) -> Measured:
     if not (first.quantized and second.quantized):
         nearest = found.near / max(1, found.read)
         template = words.SAME if found.equal else words.NEAREST if nearest == 1 else words.SOME_NEAREST

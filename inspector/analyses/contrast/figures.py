@@ -15,7 +15,7 @@ from inspector.analyses.contrast.figures_cells import Cells, count_cells
 from inspector.analyses.contrast.result import Contrast
 from inspector.plotting import theme as look
 from inspector.plotting.frames import column, columns, where
-from inspector.plotting.labels import Named, write_labels
+from inspector.plotting.labels import NamedMark, write_labels
 from inspector.plotting.theme import LIGHT, Theme
 from inspector.text import count_text, percent_text, plain, plural, shorten
 
@@ -267,7 +267,7 @@ def _add_labels(
     write_labels(
         figure,
         [
-            Named(token, x, y, (sides[0] if y >= 0 else sides[1]).color)
+            NamedMark(token, x, y, (sides[0] if y >= 0 else sides[1]).color)
             for token, x, y in columns(chosen, "token", "likelihood", "difference")
         ],
         columns(rest, "likelihood", "difference"),

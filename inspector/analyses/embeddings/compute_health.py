@@ -9,7 +9,7 @@ from dataclasses import replace
 import pandas as pd
 import torch
 
-from inspector.analyses.embeddings.compute_undertrained import Judgment, judge
+from inspector.analyses.embeddings.compute_undertrained import RowJudgment, judge
 from inspector.analyses.embeddings.result_health import EqualRows, Health
 from inspector.analyses.embeddings.words import sum_up
 from inspector.models.checkpoint import Checkpoint
@@ -138,7 +138,7 @@ def _label(rows: pd.DataFrame) -> EqualRows:
 
 
 def _list_undertrained(
-    judgment: Judgment, vocabulary: pd.DataFrame, bias: torch.Tensor | None, unreachable: tuple[int, ...]
+    judgment: RowJudgment, vocabulary: pd.DataFrame, bias: torch.Tensor | None, unreachable: tuple[int, ...]
 ) -> pd.DataFrame:
     rows = judgment.listed.nonzero()[:, 0].numpy()
     frame = vocabulary.iloc[rows][["token", "token_id"]].assign(

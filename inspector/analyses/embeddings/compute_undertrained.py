@@ -41,7 +41,7 @@ SHORT = 0.5  # without references: less than half of the median norm
 
 
 @dataclass(frozen=True, slots=True)
-class Judgment:
+class RowJudgment:
     """Every row's score, and which tokens are listed."""
 
     indicator: Indicator
@@ -60,7 +60,7 @@ def judge(
     bias: torch.Tensor | None = None,
     unreachable: tuple[int, ...] = (),
     initializer_range: float | None = None,
-) -> Judgment:
+) -> RowJudgment:
     """Judge which ordinary tokens are under-trained.
 
     Args:
@@ -111,7 +111,7 @@ def _sides(
     return unused, whole & ordinary & ~mask_of(unused, len(whole))
 
 
-def _cut(measure: Measure, vocabulary: pd.DataFrame, usable: torch.Tensor, low_bias: _LowBias) -> Judgment | None:
+def _cut(measure: Measure, vocabulary: pd.DataFrame, usable: torch.Tensor, low_bias: _LowBias) -> RowJudgment | None:
     """List what lies beyond the thresholds; None where the unused rows themselves do not."""
     own = measure.scores[usable]
     normal = measure.normal(own)
@@ -156,20 +156,22 @@ def _deviation(values: torch.Tensor) -> torch.Tensor:
 
 def _judgment(
     indicator: Indicator, scores: torch.Tensor, usable: torch.Tensor, listed: torch.Tensor, low_bias: _LowBias
-) -> Judgment:
+) -> RowJudgment:
     kept = scores.masked_fill(~usable, torch.nan)
     ordered = scores[usable].sort().values
     percentiles = 100 * torch.searchsorted(ordered, scores.contiguous()) / len(ordered)
-    return Judgment(indicator, kept, listed & usable, low_bias.rows, percentiles)
+    return RowJudgment(indicator, kept, listed & usable, low_bias.rows, percentiles)
 
 
-def _nothing(rows: int, indicator: Indicator) -> Judgment:
+def _nothing(rows: int, indicator: Indicator) -> RowJudgment:
     none = torch.zeros(rows, dtype=torch.bool)
     unknown = torch.full((rows,), torch.nan)
-    return Judgment(indicator, unknown, none, none, unknown)
+    return RowJudgment(indicator, unknown, none, none, unknown)
 
 
-def _short_rows(matrix: torch.Tensor, facts: RowFacts, usable: torch.Tensor, why: str, low_bias: _LowBias) -> Judgment:
+def _short_rows(
+    matrix: torch.Tensor, facts: RowFacts, usable: torch.Tensor, why: str, low_bias: _LowBias
+) -> RowJudgment:
     """Without references: rows that are far shorter than the typical one."""
     measure = shortness(matrix, facts, torch.empty(0, dtype=torch.long), usable)
     normal = measure.normal(measure.scores[usable])

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from inspector.analyses.ladder.result import Climb
 from inspector.plotting import theme as look
 from inspector.plotting.frames import column, columns, where
-from inspector.plotting.labels import Named, write_labels
+from inspector.plotting.labels import NamedMark, write_labels
 from inspector.plotting.ranks import SYMBOLS, rank_lines
 from inspector.plotting.theme import LIGHT, Theme
 from inspector.text import plain
@@ -74,7 +74,7 @@ def geometry_plot(
     write_labels(
         figure,
         [
-            Named(token, x, y, theme.ink if index in marked else theme.muted)
+            NamedMark(token, x, y, theme.ink if index in marked else theme.muted)
             for token, x, y, index in sorted(rows, key=lambda row: row[3] not in marked)
             if index in shown
         ],

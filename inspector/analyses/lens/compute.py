@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from inspector.analyses.lens.compute_reading import Reading
+from inspector.analyses.lens.compute_reading import LensReading
 from inspector.analyses.lens.request import LensRequest
 from inspector.analyses.lens.result import Lens, LensRows
 from inspector.models.checkpoint import Checkpoint
@@ -37,7 +37,7 @@ def lens(
         RequestError: If a parameter does not fit.
     """
     tokens = checkpoint.require_tokens()
-    reading = Reading(request, tokens, show)
+    reading = LensReading(request, tokens, show)
     run = prepare(
         checkpoint,
         progress=progress,

@@ -62,7 +62,7 @@ class _Early:
         return same and self.ladder is run.scorer.ladder and self.rows == run.scorer.rows
 
 
-class Reading:
+class LensReading:
     """What one text's layers say.
 
     Args:

@@ -35,7 +35,7 @@ PALE, PALENESS = "pale where it repeats the input", 0.35
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class GridAxes:
     """Which way the axes run, and how they are named."""
 
     down: bool  # positions run downward and layers to the right
@@ -136,7 +136,7 @@ def token_heatmap(
         small = len(tokens) * len(names) > MANY
     if down is None:
         down = not small and (0 if narrow else ACROSS) < len(tokens) >= len(names)
-    grid = Grid(down, small, tuple(tokens), tuple(names), room=PHONE if narrow else WIDTH)
+    grid = GridAxes(down, small, tuple(tokens), tuple(names), room=PHONE if narrow else WIDTH)
     coloring = coloring or color_cells("probability", cells=cells, states=cells, pinned=cells)
     faded = [
         grid.repeats(position, token) and coloring.name in OF_THE_TOP
@@ -174,14 +174,14 @@ def token_heatmap(
     return figure
 
 
-def _strip(grid: Grid, position: int) -> dict[str, float]:
+def _strip(grid: GridAxes, position: int) -> dict[str, float]:
     """The edges of a position's cells."""
     along, across = (position - 0.5, position + 0.5), (-0.5, len(grid.labels) - 0.5)
     (left, right), (low, high) = (across, along) if grid.down else (along, across)
     return {"x0": left, "x1": right, "y0": low, "y1": high}
 
 
-def _position_axis(grid: Grid, emphasized: Sequence[int], theme: Theme) -> dict[str, Any]:
+def _position_axis(grid: GridAxes, emphasized: Sequence[int], theme: Theme) -> dict[str, Any]:
     length = 20 if grid.down else 10 if grid.small else LONGEST
     edges = [-0.5, len(grid.tokens) - 0.5]
     stride = math.ceil(len(grid.tokens) / LABELS) if grid.small else 1
@@ -201,7 +201,7 @@ def _position_axis(grid: Grid, emphasized: Sequence[int], theme: Theme) -> dict[
     }
 
 
-def _layer_axis(grid: Grid, theme: Theme) -> dict[str, Any]:
+def _layer_axis(grid: GridAxes, theme: Theme) -> dict[str, Any]:
     length = max(grid.letters, 5) if grid.down else 20
     stride = math.ceil(len(grid.labels) / (SMALL_HEIGHT / 14)) if grid.small else 1
     named = list(range(0, len(grid.labels), stride))
@@ -215,7 +215,7 @@ def _layer_axis(grid: Grid, theme: Theme) -> dict[str, Any]:
     }
 
 
-def _colors(top: pd.DataFrame, grid: Grid, *, coloring: Coloring, theme: Theme) -> go.Heatmap:
+def _colors(top: pd.DataFrame, grid: GridAxes, *, coloring: Coloring, theme: Theme) -> go.Heatmap:
     z = np.full((len(grid.labels), len(grid.tokens)), np.nan)
     text = np.full(z.shape, "", dtype=object)
     for layer, position, token in columns(top, "layer", "position", "token"):
@@ -253,7 +253,7 @@ def _colorbar(coloring: Coloring, theme: Theme) -> dict[str, Any]:
 def _frames(
     cells: pd.DataFrame,
     top: pd.DataFrame,
-    grid: Grid,
+    grid: GridAxes,
     *,
     coloring: Coloring,
     chosen: tuple[int, int] | None,
@@ -280,7 +280,7 @@ def _frames(
     )
 
 
-def _hovers(cells: pd.DataFrame, top: pd.DataFrame, grid: Grid, coloring: Coloring) -> list[str]:
+def _hovers(cells: pd.DataFrame, top: pd.DataFrame, grid: GridAxes, coloring: Coloring) -> list[str]:
     ranks = HOVER_RANKS if not grid.small else HOVER_RANKS_OF_MANY
     best = where(cells, cells["rank"] < ranks)
     lines: dict[tuple[int, int], list[tuple[int, str]]] = {}

@@ -18,7 +18,7 @@ from inspector.errors import InspectorError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.damage import damaged
 from inspector.models.loading import load
-from inspector.models.masking.reading import Question, Reading, Wanted, answer_all
+from inspector.models.masking.reading import MaskReading, Question, Wanted, answer_all
 from inspector.models.masking.text import MaskedText, Word, read_targets, read_text
 from inspector.models.placing.device import describe_run, peak_memory, start_counting_memory
 from inspector.models.reading.readout import top_tokens
@@ -166,7 +166,7 @@ class _Ranked:
 def _rank(asked: _Asked, tokens: Tokens) -> Question:
     """The k most likely tokens of each mask, or those that are asked for, most likely first."""
 
-    def keep(reading: Reading) -> list[_Ranked]:
+    def keep(reading: MaskReading) -> list[_Ranked]:
         scores = reading.logits
         if asked.rows:
             wanted = torch.tensor(sorted(set(asked.rows)), device=scores.device)

@@ -9,7 +9,7 @@ import torch
 
 from inspector.analyses.masked_lm.result import Joint
 from inspector.models.masking.head import Row
-from inspector.models.masking.reading import Question, Reading, Wanted, keep_token
+from inspector.models.masking.reading import MaskReading, Question, Wanted, keep_token
 from inspector.models.masking.text import MaskedText
 from inspector.models.tokens import Tokens
 
@@ -72,7 +72,7 @@ def fill_together(text: MaskedText, tokens: Tokens, order: str, *, beam: int = B
     )
 
 
-def _keep_scores(reading: Reading) -> list[torch.Tensor]:
+def _keep_scores(reading: MaskReading) -> list[torch.Tensor]:
     """The log probabilities of each mask, (vocab,); nothing of a mask without numbers."""
     scores = reading.log_probability.cpu()
     return [each if fine else each[:0] for each, fine in zip(scores, reading.finite, strict=True)]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from inspector.analyses.merge_proof import words
-from inspector.analyses.merge_proof.compute_replay import Evidence, Weight, look, replays, within
+from inspector.analyses.merge_proof.compute_replay import ReplayEvidence, Weight, look, replays, within
 from inspector.analyses.merge_proof.result import NOTHING, PROCEDURES, PROVEN
 
 SURE = 0.1  # standard error of a coefficient above which it says nothing
@@ -64,7 +64,7 @@ def judge(name: str, weight: Weight, *, scale: float, rank: int) -> Judged:
     )
 
 
-def _verdict(weight: Weight, found: Evidence, *, scale: float, rank: int) -> tuple[str, float | None, str]:
+def _verdict(weight: Weight, found: ReplayEvidence, *, scale: float, rank: int) -> tuple[str, float | None, str]:
     if not found.square:
         return (NOTHING, None, words.DEAD) if found.equal else ("other base", None, words.DEAD_CHANGED)
     if found.equal:
@@ -86,7 +86,7 @@ def _times(weight: Weight, coefficient: float, near: float) -> tuple[str, str] |
     return None
 
 
-def _scaled(weight: Weight, found: Evidence, near: float, *, scale: float, rank: int) -> tuple[str, str]:
+def _scaled(weight: Weight, found: ReplayEvidence, near: float, *, scale: float, rank: int) -> tuple[str, str]:
     """One merge with another scale; if that explains nothing, another base."""
     coefficient = found.coefficient
     usual = [*SHARES, *((1 / scale,) if scale else ()), *((math.sqrt(rank), 1 / math.sqrt(rank)) if rank else ())]

@@ -16,7 +16,7 @@ Ends = tuple[torch.Tensor, torch.Tensor]
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class MergeWay:
     """One way to merge."""
 
     procedure: str
@@ -46,30 +46,30 @@ class Weight:
         own = (torch.bfloat16, torch.float16, torch.float32) if self.dtype is None else (self.dtype, torch.float32)
         return tuple(dict.fromkeys(own))
 
-    def usual_ways(self) -> Iterator[Way]:
+    def usual_ways(self) -> Iterator[MergeWay]:
         """The base's numbers and the adapter's as they are."""
         for dtype in self._own:
-            yield Way("P1" if self.dtype else "P5", dtype)
-            yield Way("P2" if self.dtype else "P5", dtype, first=True)
+            yield MergeWay("P1" if self.dtype else "P5", dtype)
+            yield MergeWay("P2" if self.dtype else "P5", dtype, first=True)
 
-    def other_ways(self) -> Iterator[Way]:
+    def other_ways(self) -> Iterator[MergeWay]:
         """One of them, or the sum, in other numbers."""
         if self.delta.can_be_low:
             for dtype in self._own:
                 for low in SHORT:
-                    yield Way("P3", dtype, low=Low(low, twice=False))
-                    yield Way("P3", dtype, low=Low(low, twice=True))
+                    yield MergeWay("P3", dtype, low=Low(low, twice=False))
+                    yield MergeWay("P3", dtype, low=Low(low, twice=True))
         for dtype in SHORT:
             if dtype not in self._own:
-                yield Way("P4", dtype)
-                yield Way("P4", dtype, first=True)
+                yield MergeWay("P4", dtype)
+                yield MergeWay("P4", dtype, first=True)
         if self.dtype is not None and self.columns % NF4_BLOCK == 0:
             for dtype in (torch.bfloat16, torch.float16, torch.float32):
-                yield Way("P5", dtype, coded=True)
+                yield MergeWay("P5", dtype, coded=True)
 
 
 @dataclass(slots=True)
-class Evidence:
+class ReplayEvidence:
     """What the numbers of one weight say, added up over blocks of rows."""
 
     equal: bool = True  # the merged is the base, rounded to its dtype
@@ -77,7 +77,7 @@ class Evidence:
     square: float = 0.0  # |change|²
     noise: float = 0.0  # variance of `dot` that rounding explains
     rows: int = 0
-    open: list[Way] = field(default_factory=list)  # ways that replay all that was looked at
+    open: list[MergeWay] = field(default_factory=list)  # ways that replay all that was looked at
 
     @property
     def coefficient(self) -> float:
@@ -90,9 +90,9 @@ class Evidence:
         return self.noise**0.5 / self.square
 
 
-def look(weight: Weight) -> Evidence:
+def look(weight: Weight) -> ReplayEvidence:
     """Compare a weight with the base, and with what each way of merging gives; unusual ways if no other does."""
-    found = Evidence(open=list(weight.usual_ways()))
+    found = ReplayEvidence(open=list(weight.usual_ways()))
     for at in weight.blocks:
         base, merged = weight.base(at), weight.merged(at)
         _, _, change = weight.delta.bounds(at, base)
@@ -124,7 +124,7 @@ def replays(weight: Weight, times: float, *, one_by_one: bool = False) -> bool:
     return any(_replays(weight, way, times, one_by_one=one_by_one) for way in weight.usual_ways())
 
 
-def _replays(weight: Weight, way: Way, times: float = 1.0, *, one_by_one: bool = False) -> bool:
+def _replays(weight: Weight, way: MergeWay, times: float = 1.0, *, one_by_one: bool = False) -> bool:
     return all(
         _fits(weight.merged(at), _replay(weight, way, at, weight.base(at), times, one_by_one=one_by_one), weight.stored)
         for at in weight.blocks
@@ -137,7 +137,7 @@ def _fits(merged: torch.Tensor, ends: Ends, stored: torch.dtype) -> bool:
 
 
 def _replay(
-    weight: Weight, way: Way, at: At, base: torch.Tensor, times: float = 1.0, *, one_by_one: bool = False
+    weight: Weight, way: MergeWay, at: At, base: torch.Tensor, times: float = 1.0, *, one_by_one: bool = False
 ) -> Ends:
     """Least and largest numbers that a way of merging can give, before they are stored."""
     base = rounded(through_nf4(base) if way.coded else base, way.dtype)

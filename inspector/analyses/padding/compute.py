@@ -12,8 +12,8 @@ import torch
 
 from inspector.analyses.padding import words_measuring as measuring
 from inspector.analyses.padding.compute_averaging import average
-from inspector.analyses.padding.compute_batch import Batch, encode_batch
-from inspector.analyses.padding.compute_experiments import COLUMNS, Measured, measure
+from inspector.analyses.padding.compute_batch import PaddedBatch, encode_batch
+from inspector.analyses.padding.compute_experiments import COLUMNS, PaddingExperiments, measure
 from inspector.analyses.padding.compute_gradient import output_matrix
 from inspector.analyses.padding.request import PaddingRequest
 from inspector.analyses.padding.result import Padding, PaddingRow
@@ -58,7 +58,7 @@ def padding(
     row = None if index is None else describe(checkpoint, matrix, facts, vocabulary, index)
     reason = _reason(checkpoint, request.text, index)
     answer = partial(_answer, checkpoint, named, stands_in=stands_in, vocabulary=vocabulary)
-    measured, averaging, averaging_note = Measured(reason), None, reason
+    measured, averaging, averaging_note = PaddingExperiments(reason), None, reason
     if request.text is not None and index is not None and not reason:
         device, dtype = request.device, request.dtype
         batch = encode_batch(checkpoint, request.sentences, pad_id=index)
@@ -69,7 +69,7 @@ def padding(
                 checkpoint, batch, row=index, vocabulary=vocabulary, progress=progress, device=device, dtype=dtype
             )
         except (CheckpointError, NotInCheckpointError) as error:
-            measured = Measured(str(error), "the model cannot be built with its head")
+            measured = PaddingExperiments(str(error), "the model cannot be built with its head")
         progress(None, "Averaging hidden states")
         averaging, averaging_note = _average(checkpoint, batch, measured.loaded, request, progress)
     if row is not None:
@@ -176,7 +176,7 @@ def _id_or_none(value: object) -> int | None:
 
 
 def _average(
-    checkpoint: Checkpoint, batch: Batch, loaded: Loaded | None, request: PaddingRequest, progress: Progress
+    checkpoint: Checkpoint, batch: PaddedBatch, loaded: Loaded | None, request: PaddingRequest, progress: Progress
 ) -> tuple[pd.DataFrame | None, str]:
     """Average over the batch with whatever model there is, or say why there is none."""
     try:
@@ -191,7 +191,7 @@ def _average(
 def _answer(
     checkpoint: Checkpoint,
     named: Named,
-    measured: Measured,
+    measured: PaddingExperiments,
     *,
     row: PaddingRow | None,
     stands_in: bool,
@@ -266,7 +266,7 @@ def _or_empty(frame: pd.DataFrame | None, columns: list[str]) -> pd.DataFrame:
     return pd.DataFrame(columns=columns) if frame is None else frame
 
 
-def _lines(checkpoint: Checkpoint, batch: Batch | None) -> tuple[str, ...]:
+def _lines(checkpoint: Checkpoint, batch: PaddedBatch | None) -> tuple[str, ...]:
     """The batch as the model read it, a line a sentence."""
     if batch is None:
         return ()
@@ -290,7 +290,7 @@ def _writes(checkpoint: Checkpoint) -> bool:
 
 
 def _output_row(
-    checkpoint: Checkpoint, vocabulary: pd.DataFrame, row: PaddingRow | None, measured: Measured
+    checkpoint: Checkpoint, vocabulary: pd.DataFrame, row: PaddingRow | None, measured: PaddingExperiments
 ) -> PaddingRow | None:
     """The same token's row where the output matrix is another one."""
     if measured.loaded is None or measured.tied is not False or row is None:

@@ -8,11 +8,11 @@ from typing import Any
 import pandas as pd
 import torch
 
-from inspector.analyses.padding.compute_batch import Batch
+from inspector.analyses.padding.compute_batch import PaddedBatch
 from inspector.models.running import Loaded, has_output_layer, memory_guard, without_cache
 
 
-def average(loaded: Loaded, batch: Batch) -> pd.DataFrame:
+def average(loaded: Loaded, batch: PaddedBatch) -> pd.DataFrame:
     """Compare the mean over all positions with the mean over those that hold a token.
 
     The model reads the batch with its attention mask both times: only the averaging differs. With

@@ -18,7 +18,7 @@ MASKED = 0.15  # share of the ordinary tokens that are masked: BERT's
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class PaddedBatch:
     """Sentences as a model reads them together, padded on the right."""
 
     sentences: tuple[str, ...]
@@ -49,7 +49,7 @@ class Batch:
         return inputs
 
 
-def encode_batch(checkpoint: Checkpoint, sentences: tuple[str, ...], *, pad_id: int) -> Batch:
+def encode_batch(checkpoint: Checkpoint, sentences: tuple[str, ...], *, pad_id: int) -> PaddedBatch:
     """Tokenize sentences and pad them so that there is padding.
 
     Args:
@@ -81,15 +81,15 @@ def encode_batch(checkpoint: Checkpoint, sentences: tuple[str, ...], *, pad_id: 
         ids[row, : len(each.ids)] = torch.tensor(each.ids)
         type_ids[row, : len(each.ids)] = torch.tensor(each.type_ids)
         mask[row, : len(each.ids)] = 1
-    return Batch(sentences, ids, mask, type_ids)
+    return PaddedBatch(sentences, ids, mask, type_ids)
 
 
-def label_next(batch: Batch) -> torch.Tensor:
+def label_next(batch: PaddedBatch) -> torch.Tensor:
     """Labels of a causal loss, which shifts them itself: every token, no padding."""
     return batch.ids.masked_fill(batch.mask == 0, IGNORED)
 
 
-def write_again(batch: Batch, *, start: int) -> tuple[Batch, torch.Tensor]:
+def write_again(batch: PaddedBatch, *, start: int) -> tuple[PaddedBatch, torch.Tensor]:
     """Have a decoder write each sentence that the encoder reads, told at each step what was right.
 
     Args:
@@ -102,7 +102,7 @@ def write_again(batch: Batch, *, start: int) -> tuple[Batch, torch.Tensor]:
     return replace(batch, decoder_ids=torch.cat([begin, batch.ids[:, :-1]], 1)), label_next(batch)
 
 
-def mask_some(batch: Batch, ordinary: torch.Tensor, *, mask_id: int) -> tuple[Batch, torch.Tensor]:
+def mask_some(batch: PaddedBatch, ordinary: torch.Tensor, *, mask_id: int) -> tuple[PaddedBatch, torch.Tensor]:
     """Mask 15 % of each sentence's ordinary tokens, at least one where it has any.
 
     Args:

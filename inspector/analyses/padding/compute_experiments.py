@@ -9,7 +9,7 @@ import pandas as pd
 import torch
 
 from inspector.analyses.padding import words_measuring as words
-from inspector.analyses.padding.compute_batch import Batch, label_next, mask_some, write_again
+from inspector.analyses.padding.compute_batch import PaddedBatch, label_next, mask_some, write_again
 from inspector.analyses.padding.compute_gradient import (
     Paths,
     Work,
@@ -40,7 +40,7 @@ COLUMNS = ["experiment", "role", "token", "token_id", "row_norm", "input_path", 
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class PaddingExperiments:
     """What the experiments gave; nothing but a note where none could be made."""
 
     note: str
@@ -49,20 +49,20 @@ class Measured:
     experiments: pd.DataFrame | None = None
     tied: bool | None = None
     loaded: Loaded | None = None
-    batch: Batch | None = None  # what the model read: tokens masked where that is its task
+    batch: PaddedBatch | None = None  # what the model read: tokens masked where that is its task
     warnings: tuple[str, ...] = ()
 
 
 def measure(
     checkpoint: Checkpoint,
-    batch: Batch,
+    batch: PaddedBatch,
     *,
     row: int,
     vocabulary: pd.DataFrame,
     progress: Progress,
     device: Device,
     dtype: Dtype,
-) -> Measured:
+) -> PaddingExperiments:
     """Differentiate the checkpoint's own loss on the sentences, and that of its controls.
 
     Args:
@@ -76,7 +76,7 @@ def measure(
     """
     task = _task(checkpoint)
     if task is None:
-        return Measured(words.NO_HEAD.format(name=checkpoint.name), "the file has no language-model head")
+        return PaddingExperiments(words.NO_HEAD.format(name=checkpoint.name), "the file has no language-model head")
     dtype = "float32" if dtype == "auto" else dtype
     if refused := _unfit(checkpoint, batch, task, device=device, dtype=dtype):
         return refused
@@ -87,11 +87,11 @@ def measure(
     ordinary = torch.tensor(vocabulary["kind"].isin(ORDINARY).tolist())
     read, labels, how = _ask(checkpoint, batch, task, ordinary)
     if read is None or labels is None:
-        return Measured(how, tied=tied, loaded=loaded)
+        return PaddingExperiments(how, tied=tied, loaded=loaded)
     work = Work(loaded.model, loaded.device, read, labels, shifted=task == "causal_lm")
     count = int(predicting(work).sum())
     if not count:
-        return Measured(words.NOTHING_ASKED, tied=tied, loaded=loaded)
+        return PaddingExperiments(words.NOTHING_ASKED, tied=tied, loaded=loaded)
     found = _differentiate(checkpoint, work, loaded, row=row, vocabulary=vocabulary, progress=progress)
     note = words.asked(how, count, batch.padding)
     if read.decoder_ids is not None and row == int(read.decoder_ids[0, 0]):
@@ -100,20 +100,22 @@ def measure(
     return replace(found, note=found.note or note, gradient=gradient, tied=tied, loaded=loaded, batch=read)
 
 
-def _unfit(checkpoint: Checkpoint, batch: Batch, task: str, *, device: Device, dtype: Dtype) -> Measured | None:
+def _unfit(
+    checkpoint: Checkpoint, batch: PaddedBatch, task: str, *, device: Device, dtype: Dtype
+) -> PaddingExperiments | None:
     """Why a backward pass cannot be run where the model would; None where it can."""
     where = pick_device(checkpoint.settings.device if device == "auto" else device)
     if refused := too_large(checkpoint, batch, where, models=1):
-        return Measured(refused, "a backward pass would need too much memory")
+        return PaddingExperiments(refused, "a backward pass would need too much memory")
     if not plan_for(checkpoint, task, device=device, dtype=dtype).whole:
-        return Measured(words.NOT_IN_ONE_PLACE.format(name=checkpoint.name), "the model is not on one device")
+        return PaddingExperiments(words.NOT_IN_ONE_PLACE.format(name=checkpoint.name), "the model is not on one device")
     return None
 
 
-def _unmeasurable(checkpoint: Checkpoint, loaded: Loaded, task: str) -> Measured | None:
+def _unmeasurable(checkpoint: Checkpoint, loaded: Loaded, task: str) -> PaddingExperiments | None:
     """Why this model's gradients cannot be measured; None where they can."""
     if task == "seq2seq_lm" and not reads_input_matrix(loaded.model):
-        return Measured(words.NOT_SHARED.format(name=checkpoint.name), "no pass reads the shared matrix")
+        return PaddingExperiments(words.NOT_SHARED.format(name=checkpoint.name), "no pass reads the shared matrix")
     return None
 
 
@@ -124,8 +126,8 @@ def _task(checkpoint: Checkpoint) -> str | None:
 
 
 def _ask(
-    checkpoint: Checkpoint, batch: Batch, task: str, ordinary: torch.Tensor
-) -> tuple[Batch | None, torch.Tensor | None, str]:
+    checkpoint: Checkpoint, batch: PaddedBatch, task: str, ordinary: torch.Tensor
+) -> tuple[PaddedBatch | None, torch.Tensor | None, str]:
     """What the model reads and is asked for, in words too; or why it cannot be asked."""
     if task == "causal_lm":
         return batch, label_next(batch), words.ASKED[task]
@@ -141,19 +143,19 @@ def _ask(
 
 def _differentiate(
     checkpoint: Checkpoint, work: Work, loaded: Loaded, *, row: int, vocabulary: pd.DataFrame, progress: Progress
-) -> Measured:
+) -> PaddingExperiments:
     """Run every experiment, or say that the model's own loss does not run."""
     try:
         with memory_guard(loaded):
             return _run(checkpoint, work, loaded, row=row, vocabulary=vocabulary, progress=progress)
     except MODEL_ERRORS:  # GIT's loss counts the positions of an image, too
         note = words.DOES_NOT_RUN.format(model=type(loaded.model).__name__)
-        return Measured(note, "the model's own loss does not run on text alone")
+        return PaddingExperiments(note, "the model's own loss does not run on text alone")
 
 
 def _run(
     checkpoint: Checkpoint, work: Work, loaded: Loaded, *, row: int, vocabulary: pd.DataFrame, progress: Progress
-) -> Measured:
+) -> PaddingExperiments:
     tied = is_tied(loaded.model)
     blocked = any(module.padding_idx == row for module in look_ups(loaded.model))
     passes = 3 + 2 * blocked
@@ -198,7 +200,7 @@ def _run(
     )
     left_out = (words.NO_CONTROL.format(why=refused),) if refused else ()
     experiments = pd.DataFrame(table.lines, columns=COLUMNS)
-    return Measured("", "", gradient, experiments, warnings=left_out)
+    return PaddingExperiments("", "", gradient, experiments, warnings=left_out)
 
 
 def _add_fresh(table: _Table, work: Work, loaded: Loaded) -> None:

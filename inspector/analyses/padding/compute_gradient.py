@@ -20,7 +20,7 @@ from torch.func import functional_call
 from transformers import PreTrainedModel
 
 from inspector.analyses.padding import words_measuring as words
-from inspector.analyses.padding.compute_batch import Batch
+from inspector.analyses.padding.compute_batch import PaddedBatch
 from inspector.analyses.padding.compute_taps import (
     is_plain,
     keep_sparse,
@@ -46,7 +46,7 @@ class Work:
 
     model: PreTrainedModel
     device: torch.device
-    batch: Batch
+    batch: PaddedBatch
     labels: torch.Tensor  # (sentences, positions)
     shifted: bool  # True: a position predicts the next one's label
 
@@ -181,7 +181,7 @@ def fresh_model(loaded: Loaded) -> PreTrainedModel:
     return model.eval()
 
 
-def too_large(checkpoint: Checkpoint, batch: Batch, device: torch.device, *, models: int) -> str | None:
+def too_large(checkpoint: Checkpoint, batch: PaddedBatch, device: torch.device, *, models: int) -> str | None:
     """Say that a backward pass would not fit, before anything is loaded for it.
 
     Args:

@@ -9,7 +9,7 @@ import torch
 from tokenizers import Encoding
 
 from inspector.analyses.plausibility.compute_reading import (
-    Reading,
+    TokenReading,
     Totals,
     alternative_frame,
     judge,
@@ -62,7 +62,7 @@ def judge_causal(
     loaded = load(checkpoint, "causal_lm", device=request.device, dtype=request.dtype, progress=progress)
     progress(None, "Running the model")
     run = _run(checkpoint, loaded, encoding, by_blocks_from)
-    readings: dict[int, Reading] = {}
+    readings: dict[int, TokenReading] = {}
     size = block_states(checkpoint.embedding.shape[0], loaded.device)
     for found in _read(loaded, run, encoding.ids, size, k=request.k):
         readings |= found
@@ -123,7 +123,7 @@ def _differs(states: torch.Tensor, dtype: torch.dtype) -> bool:
         return bool((apart > max(1e-4, ROUNDING * torch.finfo(dtype).eps)).any().item())
 
 
-def _read(loaded: Loaded, run: Forward, ids: Sequence[int], size: int, *, k: int) -> Iterator[dict[int, Reading]]:
+def _read(loaded: Loaded, run: Forward, ids: Sequence[int], size: int, *, k: int) -> Iterator[dict[int, TokenReading]]:
     """Read the model's own logits a block of positions at a time: readings of the tokens after them."""
     for begin in range(0, len(ids) - 1, size):
         places = range(begin + 1, min(begin + 1 + size, len(ids)))

@@ -9,7 +9,7 @@ import torch
 from tokenizers import Encoding
 
 from inspector.analyses.plausibility.compute_reading import (
-    Reading,
+    TokenReading,
     Totals,
     alternative_frame,
     find_words,
@@ -59,7 +59,7 @@ def judge_masked(
     loaded = load(checkpoint, "masked_lm", device=request.device, dtype=request.dtype, progress=progress)
     words = find_words(tokens, encoding) if request.by == "word" else None
     rows = [_row(encoding, place, mask, words) for place in places]
-    readings: dict[int, Reading] = {}
+    readings: dict[int, TokenReading] = {}
     milliseconds = 0.0
     for number, (index, reading, took) in enumerate(_read(checkpoint, loaded, rows, encoding, k=request.k, room=room)):
         readings[places[index]] = reading
@@ -99,7 +99,7 @@ def _row(encoding: Encoding, place: int, mask: int, words: Sequence[int] | None)
 
 def _read(
     checkpoint: Checkpoint, loaded: Loaded, rows: Sequence[Row], encoding: Encoding, *, k: int, room: Room
-) -> Iterator[tuple[int, Reading, float]]:
+) -> Iterator[tuple[int, TokenReading, float]]:
     """Read each row's logits as they come: which row, what it says, milliseconds to get it."""
     started = time.perf_counter()
     for answered in masked_logits(checkpoint, loaded, rows, room=room):

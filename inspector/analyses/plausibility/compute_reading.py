@@ -19,7 +19,7 @@ from inspector.models.tokens import SPACE, Tokens
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class TokenReading:
     """What the head says of the token at a position."""
 
     log_probability: float  # natural; NaN where the head's answer is not finite
@@ -28,7 +28,7 @@ class Reading:
     best: tuple[tuple[int, float], ...]
 
 
-NOTHING = Reading(math.nan, None, ())
+NOTHING = TokenReading(math.nan, None, ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Totals:
     perplexity: float  # exp of the negative mean
 
     @classmethod
-    def of(cls, readings: Mapping[int, Reading], checkpoint: Checkpoint, loaded: Loaded) -> Totals:
+    def of(cls, readings: Mapping[int, TokenReading], checkpoint: Checkpoint, loaded: Loaded) -> Totals:
         """Add readings up.
 
         Raises:
@@ -54,7 +54,7 @@ class Totals:
             return cls(total, math.inf)
 
 
-def judge(logits: torch.Tensor, own: Sequence[int], *, k: int) -> list[Reading]:
+def judge(logits: torch.Tensor, own: Sequence[int], *, k: int) -> list[TokenReading]:
     """Find one token in each line of logits.
 
     Args:
@@ -75,13 +75,13 @@ def judge(logits: torch.Tensor, own: Sequence[int], *, k: int) -> list[Reading]:
     best = (found.scores - found.normalizer[:, None]).tolist()
     lines = zip(usable, logs, ranks, found.ids.tolist(), best, strict=True)
     return [
-        Reading(log, rank, tuple(zip(names, scores, strict=True))) if fine else NOTHING
+        TokenReading(log, rank, tuple(zip(names, scores, strict=True))) if fine else NOTHING
         for fine, log, rank, names, scores in lines
     ]
 
 
 def token_frame(
-    tokens: Tokens, encoding: Encoding, readings: Mapping[int, Reading], *, special: Sequence[bool]
+    tokens: Tokens, encoding: Encoding, readings: Mapping[int, TokenReading], *, special: Sequence[bool]
 ) -> pd.DataFrame:
     """Every token of a text with its numbers: `Plausibility.tokens`."""
     read_at = [readings.get(place, NOTHING) for place in range(len(encoding.ids))]
@@ -106,7 +106,7 @@ def token_frame(
     )
 
 
-def alternative_frame(tokens: Tokens, readings: Mapping[int, Reading]) -> pd.DataFrame:
+def alternative_frame(tokens: Tokens, readings: Mapping[int, TokenReading]) -> pd.DataFrame:
     """The most likely tokens of every place: `Plausibility.alternatives`."""
     rows = [
         (place, rank, tokens.visible(index), index, math.exp(log), log)
@@ -135,7 +135,7 @@ def find_words(tokens: Tokens, encoding: Encoding) -> list[int]:
     return words
 
 
-def warnings(tokens: Tokens, encoding: Encoding, readings: Mapping[int, Reading]) -> Iterator[str]:
+def warnings(tokens: Tokens, encoding: Encoding, readings: Mapping[int, TokenReading]) -> Iterator[str]:
     """What a reader must know of some numbers."""
     name, unknown = tokens.role("unk")
     count = sum(encoding.ids[place] == unknown for place in readings)

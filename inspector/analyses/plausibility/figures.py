@@ -13,7 +13,7 @@ from inspector.analyses.plausibility.result import Plausibility
 from inspector.analyses.plausibility.words import subtitle
 from inspector.plotting import theme as look
 from inspector.plotting.frames import columns
-from inspector.plotting.lettering import Place, flow, text_width
+from inspector.plotting.lettering import BoxPlace, flow, text_width
 from inspector.plotting.theme import LIGHT, Theme
 from inspector.text import percent_text, plain, shorten
 
@@ -139,7 +139,7 @@ def _lettering(text: str, number: str) -> str:
 
 
 def _bars(
-    name: str, rows: list[_Token], texts: list[str], places: list[Place], widths: list[float], *, theme: Theme
+    name: str, rows: list[_Token], texts: list[str], places: list[BoxPlace], widths: list[float], *, theme: Theme
 ) -> go.Bar:
     return go.Bar(
         name=name,

@@ -13,7 +13,7 @@ from transformers import PreTrainedModel
 from inspector.analyses.sharing import words_verdicts as words
 from inspector.analyses.sharing.compute_accounting import number_storages, shared_group, tensor_table
 from inspector.analyses.sharing.compute_folding import fold_rows
-from inspector.analyses.sharing.compute_verdicts import Evidence, find_groups, join_pairs, judge
+from inspector.analyses.sharing.compute_verdicts import SharingEvidence, find_groups, join_pairs, judge
 from inspector.analyses.sharing.result import ReusedModule, Sharing
 from inspector.errors import RequestError
 from inspector.models import execution
@@ -133,14 +133,14 @@ def _gather(
     copies: StoredCopies | LiveCopies,
     flag: TieFlag | None = None,
     missing: frozenset[str] = frozenset(),
-) -> Evidence:
+) -> SharingEvidence:
     ties_all = bool(flag.value if flag else _ties(module))
     untied = flag is not None and flag.said is False
     forced = untied and ties_all  # T5's config ties all the same, and its loader what is equal
     ties = declared_ties(module)
     if forced:
         ties = {name: of for name, of in ties.items() if kept_ties(module).get(name) == of}
-    return Evidence(
+    return SharingEvidence(
         tensors=tensors,
         parameters=frozenset(name for name, _ in module.named_parameters(remove_duplicate=False)),
         held=held,
@@ -163,7 +163,7 @@ def _ties(module: nn.Module) -> bool:
 
 
 def _assemble(
-    evidence: Evidence, *, model_class: str, reused: Sequence[tuple[str, int]], warnings: tuple[str, ...]
+    evidence: SharingEvidence, *, model_class: str, reused: Sequence[tuple[str, int]], warnings: tuple[str, ...]
 ) -> Sharing:
     storages = number_storages(evidence.tensors)
     groups = sorted(

@@ -9,13 +9,13 @@ from typing import Literal
 import pandas as pd
 import torch
 
-from inspector.analyses.sharing.compute_verdicts import Evidence, Judgment
+from inspector.analyses.sharing.compute_verdicts import Judgment, SharingEvidence
 from inspector.analyses.sharing.result import SharedGroup, SharedMember
 from inspector.models.memory import count, count_once, locate
 from inspector.text import shape_text
 
 
-def shared_group(judgment: Judgment, evidence: Evidence, storages: Mapping[str, int]) -> SharedGroup:
+def shared_group(judgment: Judgment, evidence: SharingEvidence, storages: Mapping[str, int]) -> SharedGroup:
     """Put a judged group together, with its sizes and where each of its names lies."""
     tensors = {name: evidence.tensors[name] for name in judgment.names}
     largest = max(tensors.values(), key=lambda tensor: tensor.nbytes)
@@ -40,7 +40,7 @@ def shared_group(judgment: Judgment, evidence: Evidence, storages: Mapping[str, 
     )
 
 
-def _member(name: str, evidence: Evidence, storages: Mapping[str, int]) -> SharedMember:
+def _member(name: str, evidence: SharingEvidence, storages: Mapping[str, int]) -> SharedMember:
     tensor = evidence.tensors[name]
     info = (evidence.held or {}).get(name)
     return SharedMember(
@@ -69,7 +69,7 @@ def _storage(name: str, tensor: torch.Tensor) -> object:
     return name if block is None else (block.space, tensor.untyped_storage().data_ptr())
 
 
-def tensor_table(groups: Sequence[SharedGroup], evidence: Evidence, storages: Mapping[str, int]) -> pd.DataFrame:
+def tensor_table(groups: Sequence[SharedGroup], evidence: SharingEvidence, storages: Mapping[str, int]) -> pd.DataFrame:
     """One row a parameter, and a shared buffer: results.Sharing.tensors without `row`."""
     # A name in two groups is drawn with the one that really shares memory.
     by_truth = sorted(enumerate(groups), key=lambda item: item[1].in_memory)
@@ -97,7 +97,7 @@ def tensor_table(groups: Sequence[SharedGroup], evidence: Evidence, storages: Ma
     )
 
 
-def _kind(name: str, evidence: Evidence) -> Literal["parameter", "buffer"]:
+def _kind(name: str, evidence: SharingEvidence) -> Literal["parameter", "buffer"]:
     return "parameter" if name in evidence.parameters else "buffer"
 
 

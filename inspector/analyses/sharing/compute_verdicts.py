@@ -17,7 +17,7 @@ from inspector.store.manifests.columns import TensorInfo
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class SharingEvidence:
     """What is known of every name before groups are judged."""
 
     tensors: Mapping[str, torch.Tensor]  # parameters and buffers in memory, by model name
@@ -61,7 +61,7 @@ class Judgment:
     file_relation: FileRelation
 
 
-def find_groups(evidence: Evidence) -> list[tuple[str, ...]]:
+def find_groups(evidence: SharingEvidence) -> list[tuple[str, ...]]:
     """Groups to judge: overlapping in memory, declared, possible by the class, aliased, equal.
 
     A group whose names another one holds already is left out.
@@ -96,7 +96,7 @@ def join_pairs(pairs: Sequence[set[str]]) -> list[frozenset[str]]:
     return [frozenset(names) for names in joined]
 
 
-def judge(names: tuple[str, ...], evidence: Evidence) -> Judgment:
+def judge(names: tuple[str, ...], evidence: SharingEvidence) -> Judgment:
     """Give a group its verdict and the sentence that explains it."""
     in_memory = any(set(names) <= group for group in evidence.memory)
     declared = any(set(names) <= group for group in evidence.declared)
@@ -127,7 +127,7 @@ def judge(names: tuple[str, ...], evidence: Evidence) -> Judgment:
     return Judgment(names, verdict, reason, declared, in_memory, stored, aliases, relation)
 
 
-def _untied(names: tuple[str, ...], compared: Sequence[str], evidence: Evidence) -> tuple[Verdict, str]:
+def _untied(names: tuple[str, ...], compared: Sequence[str], evidence: SharingEvidence) -> tuple[Verdict, str]:
     """Judge names that nothing declares to be one tensor, and that are not."""
     why = _why_untied(names, evidence)
     if evidence.held is not None and len(compared) == 1:
@@ -139,7 +139,7 @@ def _untied(names: tuple[str, ...], compared: Sequence[str], evidence: Evidence)
     return "diverged", words.DIFFERENT.format(why=why, distance=_distance(compared, evidence.copies))
 
 
-def _why_untied(names: tuple[str, ...], evidence: Evidence) -> str:
+def _why_untied(names: tuple[str, ...], evidence: SharingEvidence) -> str:
     possible = any(set(names) <= group for group in evidence.possible)
     if not possible or evidence.config_ties:
         return words.NOT_BY_CLASS if possible else words.NOTHING
@@ -161,7 +161,7 @@ def _distance(names: Sequence[str], copies: Copies) -> str:
     return words.distance(worst.max_abs, worst.cosine, worst.share)
 
 
-def _file_relation(held: Sequence[str], evidence: Evidence) -> FileRelation:
+def _file_relation(held: Sequence[str], evidence: SharingEvidence) -> FileRelation:
     if evidence.held is None:
         return "no file"
     if len(held) < 2:
@@ -173,12 +173,12 @@ def _file_relation(held: Sequence[str], evidence: Evidence) -> FileRelation:
     return "equal copies" if _are_equal(held, evidence) else "different numbers"
 
 
-def _are_equal(names: Sequence[str], evidence: Evidence) -> bool:
+def _are_equal(names: Sequence[str], evidence: SharingEvidence) -> bool:
     """Whether the same numbers are under all of these names, of which there is at least one."""
     return all(evidence.copies.same(names[0], name) for name in names[1:])
 
 
-def _alike(names: Sequence[str], evidence: Evidence) -> bool:
+def _alike(names: Sequence[str], evidence: SharingEvidence) -> bool:
     """Whether every name is the very same view of its block."""
     places = {
         (block.begin, block.shape, block.strides) for name in names if (block := locate(0, "", evidence.tensors[name]))
@@ -186,7 +186,7 @@ def _alike(names: Sequence[str], evidence: Evidence) -> bool:
     return len(places) == 1
 
 
-def _broken(names: Sequence[str], evidence: Evidence) -> str:
+def _broken(names: Sequence[str], evidence: SharingEvidence) -> str:
     devices = {str(evidence.tensors[name].device) for name in names if name in evidence.tensors}
     if len(devices) > 1:
         return words.ON_DEVICES.format(devices=" and ".join(sorted(devices)))

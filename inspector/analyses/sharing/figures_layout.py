@@ -22,7 +22,7 @@ PARTS = 4  # of tensors drawn for a group that is not one tensor; the last one s
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class NodePart:
     """One tensor in memory, or what several have in common; the rows that end there."""
 
     rows: tuple[int, ...]
@@ -40,7 +40,7 @@ class Node:
     tied: bool
     top: float
     height: float
-    parts: tuple[Part, ...]
+    parts: tuple[NodePart, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +85,12 @@ class Shared:
             return TIED
         return 2 * LINE + len(self.tensors) * PART + (len(self.tensors) - 1) * BETWEEN
 
-    def parts(self, top: float) -> tuple[Part, ...]:
+    def parts(self, top: float) -> tuple[NodePart, ...]:
         """Its boxes."""
         if len(self.tensors) == 1:
-            return (Part(self.tensors[0], top + TIED / 2, TIED),)
+            return (NodePart(self.tensors[0], top + TIED / 2, TIED),)
         first = top + LINE + PART / 2
-        return tuple(Part(rows, first + index * (PART + BETWEEN), PART) for index, rows in enumerate(self.tensors))
+        return tuple(NodePart(rows, first + index * (PART + BETWEEN), PART) for index, rows in enumerate(self.tensors))
 
 
 def arrange(rows: pd.DataFrame, groups: Sequence[SharedGroup], tensors: pd.DataFrame) -> Layout:

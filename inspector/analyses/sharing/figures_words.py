@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from inspector.analyses.sharing.figures_layout import Node, Part
+from inspector.analyses.sharing.figures_layout import Node, NodePart
 from inspector.analyses.sharing.result import SharedGroup, Sharing
 from inspector.plotting.frames import column, columns
 from inspector.text import bytes_text, count_text, plain, plural, shape_text, shorten_name
@@ -153,7 +153,7 @@ def apart_texts(node: Node, groups: Sequence[SharedGroup]) -> tuple[str, str]:
     return heading, "a tie is declared" if of[0].declared else "no tie is declared"
 
 
-def part_text(part: Part, rows: Sequence[dict[str, Any]], *, rest: bool, group: SharedGroup) -> str:
+def part_text(part: NodePart, rows: Sequence[dict[str, Any]], *, rest: bool, group: SharedGroup) -> str:
     """Say which tensor a part is; `rest`: it stands for all that have no box of their own."""
     if rest:
         return f"… {plural(len(part.rows), 'more tensor')}"

@@ -14,7 +14,7 @@ from transformers import PreTrainedModel
 
 from inspector.analyses.training.words import warn_of_quantized
 from inspector.analyses.what_if import words
-from inspector.analyses.what_if.compute_changes import RECIPES, TIE, UNCHANGED, Recipe, output_names
+from inspector.analyses.what_if.compute_changes import RECIPES, TIE, UNCHANGED, ChangeRecipe, output_names
 from inspector.analyses.what_if.compute_edges import drifts_of, find_pairs, parameters_of, relate
 from inspector.analyses.what_if.compute_round_trip import RoundTrip, save_and_load
 from inspector.analyses.what_if.compute_stepping import Lesson, Outcome, prepare, train
@@ -131,7 +131,7 @@ def _stored_copies(checkpoint: Checkpoint, model: PreTrainedModel) -> StoredCopi
     return StoredCopies(checkpoint.manifest, {name: held for name, held in stored_as.items() if held in plain})
 
 
-def _recipes(plan: _Plan, change: str) -> tuple[Recipe, ...]:
+def _recipes(plan: _Plan, change: str) -> tuple[ChangeRecipe, ...]:
     """Ways to make the change that make sense for this model."""
     tied = {name for name, relation in plan.before.items() if relation == TIED}
     if not plan.pairs or (change == "clone" and not tied):
@@ -147,7 +147,7 @@ def _can_tie(plan: _Plan) -> bool:
     return set(possible_ties(plan.model)) <= set(plan.pairs) and bool(output_names(plan.model, plan.pairs))
 
 
-def _measure(plan: _Plan, recipe: Recipe, *, saved: bool) -> Way:
+def _measure(plan: _Plan, recipe: ChangeRecipe, *, saved: bool) -> Way:
     """Apply a recipe to a fresh copy, save it, load it again, and train it."""
     subject = copy.deepcopy(plan.model)
     missing = plan.missing
@@ -198,7 +198,7 @@ def _measure(plan: _Plan, recipe: Recipe, *, saved: bool) -> Way:
     )
 
 
-def _save(plan: _Plan, model: PreTrainedModel, recipe: Recipe) -> RoundTrip:
+def _save(plan: _Plan, model: PreTrainedModel, recipe: ChangeRecipe) -> RoundTrip:
     names = list(dict.fromkeys([*plan.pairs.values(), *plan.pairs]))
     return save_and_load(model, names, file_format=recipe.format, settings=plan.checkpoint.settings)
 
@@ -209,7 +209,7 @@ def _reloaded(plan: _Plan, trip: RoundTrip | None) -> dict[str, str]:
     return relate(trip.model, plan.pairs, frozenset(trip.file.random))
 
 
-def _train(plan: _Plan, model: PreTrainedModel, recipe: Recipe, missing: frozenset[str]) -> Outcome:
+def _train(plan: _Plan, model: PreTrainedModel, recipe: ChangeRecipe, missing: frozenset[str]) -> Outcome:
     if isinstance(plan.lesson, str):
         return Outcome(math.nan, math.nan, plan.lesson)
     if not recipe.own_dtype:

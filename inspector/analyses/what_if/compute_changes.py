@@ -19,7 +19,7 @@ Apply = Callable[[PreTrainedModel, Mapping[str, str]], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class ChangeRecipe:
     """One way to make a change."""
 
     title: str
@@ -81,33 +81,33 @@ def _cast_output(model: PreTrainedModel, edges: Mapping[str, str]) -> None:
     output.weight = nn.Parameter(output.weight.detach().to(half))
 
 
-UNCHANGED = Recipe("As it is", "model", _keep)
-TIE = Recipe("Tie the output layer", "model.config.tie_word_embeddings = True; model.tie_weights()", _tie)
-RECIPES: dict[str, tuple[Recipe, ...]] = {
+UNCHANGED = ChangeRecipe("As it is", "model", _keep)
+TIE = ChangeRecipe("Tie the output layer", "model.config.tie_word_embeddings = True; model.tie_weights()", _tie)
+RECIPES: dict[str, tuple[ChangeRecipe, ...]] = {
     "untie": (
-        Recipe(
+        ChangeRecipe(
             "Give the output layer its own copy",
             "model.config.tie_word_embeddings = False; output.weight = Parameter(weight.clone())",
             _untie,
         ),
     ),
     "clone": (
-        Recipe(
+        ChangeRecipe(
             "Clone every tied tensor, config unchanged", "output.weight = Parameter(embedding.weight.clone())", _clone
         ),
     ),
     "resize": (
-        Recipe("Resize the model", f"model.resize_token_embeddings(vocab + {NEW_ROWS})", _resize),
-        Recipe(
+        ChangeRecipe("Resize the model", f"model.resize_token_embeddings(vocab + {NEW_ROWS})", _resize),
+        ChangeRecipe(
             "Replace only the input embedding",
             f"model.set_input_embeddings(Embedding(vocab + {NEW_ROWS}, d_model))",
             _replace_input,
         ),
     ),
     "half": (
-        Recipe("Cast the model to float16", "model.half()", _to_float16, own_dtype=True),
-        Recipe("Cast the model to bfloat16", "model.to(torch.bfloat16)", _to_bfloat16, own_dtype=True),
-        Recipe(
+        ChangeRecipe("Cast the model to float16", "model.half()", _to_float16, own_dtype=True),
+        ChangeRecipe("Cast the model to bfloat16", "model.to(torch.bfloat16)", _to_bfloat16, own_dtype=True),
+        ChangeRecipe(
             "Cast only the output matrix",
             "output.weight = Parameter(output.weight.half())",
             _cast_output,
@@ -116,13 +116,13 @@ RECIPES: dict[str, tuple[Recipe, ...]] = {
         ),
     ),
     "reload": (
-        Recipe(
+        ChangeRecipe(
             "Save as safetensors, load again",
             "model.save_pretrained(folder); Model.from_pretrained(folder)",
             _keep,
             round_trip=True,
         ),
-        Recipe(
+        ChangeRecipe(
             "Save as .bin, load again",
             'torch.save(model.state_dict(), "pytorch_model.bin"); Model.from_pretrained(folder)',
             _keep,

@@ -19,7 +19,7 @@ from inspector.progress import Progress
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class MaskReading:
     """What the model answers at some positions of a row, next to each other in its order."""
 
     logits: torch.Tensor  # (positions, vocab) in float32, on the device
@@ -37,10 +37,10 @@ class Wanted:
     """A row, and what is kept of its scores: one entry for each of its positions."""
 
     row: Row
-    keep: Callable[[Reading], Sequence[Any]]
+    keep: Callable[[MaskReading], Sequence[Any]]
 
 
-def keep_token(index: int) -> Callable[[Reading], list[float]]:
+def keep_token(index: int) -> Callable[[MaskReading], list[float]]:
     """Keep one token's log probability."""
     return lambda reading: reading.log_probability[:, index].tolist()
 
@@ -89,7 +89,7 @@ def _read(
         progress(min(number / len(rows), 1.0), told)
         with memory_guard(loaded), torch.inference_mode():
             log_probability = answer.logits.log_softmax(dim=1)
-            reading = Reading(answer.logits, log_probability, answer.milliseconds)
+            reading = MaskReading(answer.logits, log_probability, answer.milliseconds)
             for wanted, kept in readers[rows[answer.index]]:
                 kept.extend(wanted.keep(reading))
     return found

@@ -36,7 +36,7 @@ class Unread(NamedTuple):
         return next((name for name, owner in self.beside.items() if owner == codes), "")
 
 
-class Part(NamedTuple):
+class CodesPart(NamedTuple):
     """A stored tensor that may be codes, or may belong to some."""
 
     name: str
@@ -69,7 +69,7 @@ def find_unread(tensors: Tensors, found: Mapping[str, Mapping[str, TensorInfo]])
     weights = {parts["codes"].name: name for name, parts in found.items()}
     parts = {part.name for parts in found.values() for part in parts.values()}
     rest = [
-        Part(name, tensors.kinds[place])
+        CodesPart(name, tensors.kinds[place])
         for number, (name, place) in enumerate(zip(tensors.names, tensors.places, strict=True))
         if name not in parts and number not in tensors.buffers
     ]
@@ -77,10 +77,10 @@ def find_unread(tensors: Tensors, found: Mapping[str, Mapping[str, TensorInfo]])
     others = [each for each in rest if not each.name.endswith(NO_COMPANIONS)]
     if not codes and not any(SCALING.search(each.name) for each in others):  # as in most files: all is known
         return Unread({}, {})
-    codes += [Part(name, tensors.kinds[tensors.places[tensors.numbers[name]]], read=True) for name in weights]
+    codes += [CodesPart(name, tensors.kinds[tensors.places[tensors.numbers[name]]], read=True) for name in weights]
     near = _Near(codes)
     owners = {each.name: owners for each in others if (owners := near.owners(each))}
-    companions: defaultdict[str, list[Part]] = defaultdict(list)
+    companions: defaultdict[str, list[CodesPart]] = defaultdict(list)
     for each in rest:
         for owner in owners.get(each.name, ()):
             companions[owner.name].append(each)
@@ -101,14 +101,14 @@ def find_unread(tensors: Tensors, found: Mapping[str, Mapping[str, TensorInfo]])
 class _Near:
     """Finds the codes that another tensor belongs to, by its name."""
 
-    def __init__(self, codes: Iterable[Part]) -> None:
+    def __init__(self, codes: Iterable[CodesPart]) -> None:
         self._named = {each.name: each for each in codes}
-        self._under: defaultdict[str, list[Part]] = defaultdict(list)
+        self._under: defaultdict[str, list[CodesPart]] = defaultdict(list)
         for each in self._named.values():
             for beginning in (each.split[0], each.name, each.name.rpartition("_")[0]):
                 self._under[beginning].append(each)
 
-    def owners(self, other: Part) -> list[Part]:
+    def owners(self, other: CodesPart) -> list[CodesPart]:
         """The codes whose name is most like that of a tensor that belongs to them; none if it belongs to none."""
         found = [each for each in self._near(other) if is_companion(each, other)]
         if len(found) < 2:
@@ -116,7 +116,7 @@ class _Near:
         alike = [_length_in_common(each.name, other.name) for each in found]
         return [each for each, length in zip(found, alike, strict=True) if length == max(alike)]
 
-    def _near(self, other: Part) -> Iterator[Part]:
+    def _near(self, other: CodesPart) -> Iterator[CodesPart]:
         prefix, last = other.split
         cuts = [place for place, letter in enumerate(last) if letter == "_"][-MOST_CUTS:]
         beginnings = {other.name[: len(other.name) - len(last) + cut] for cut in cuts}  # X_scale
@@ -130,7 +130,7 @@ def may_be_coded(dtype: str) -> bool:
     return dtype in FLOAT8 or not dtype.startswith(("float", "bfloat", "complex"))
 
 
-def may_be_codes(part: Part) -> bool:
+def may_be_codes(part: CodesPart) -> bool:
     """Whether a tensor may be codes, as far as its name, type and shape tell."""
     dtype = part.kind.dtype
     if part.numbers < 2 or part.name.endswith("bias") or not may_be_coded(dtype):
@@ -140,7 +140,7 @@ def may_be_codes(part: Part) -> bool:
     return dtype in NARROW and len(part.kind.shape) > 1
 
 
-def is_companion(codes: Part, other: Part) -> bool:
+def is_companion(codes: CodesPart, other: CodesPart) -> bool:
     """Whether a tensor whose name is near that of codes belongs to them."""
     if other.name == codes.name or not 0 < other.numbers < codes.kind.nbytes:
         return False
@@ -164,7 +164,7 @@ def _length_in_common(one: str, other: str) -> int:
     return next((place for place, pair in enumerate(zip(one, other, strict=False)) if len(set(pair)) > 1), len(one))
 
 
-def is_unread(codes: Part, companions: Iterable[Part]) -> bool:
+def is_unread(codes: CodesPart, companions: Iterable[CodesPart]) -> bool:
     """Whether nobody can read codes, or not all that belongs to them."""
     if codes.read:
         return not all(ACTIVATIONS.search(each.name.removeprefix(codes.split[0])) for each in companions)
@@ -173,7 +173,7 @@ def is_unread(codes: Part, companions: Iterable[Part]) -> bool:
     return codes.name.endswith(PACKED) or bool(companions)
 
 
-def stands_for(codes: Part, companions: Iterable[Part]) -> str:
+def stands_for(codes: CodesPart, companions: Iterable[CodesPart]) -> str:
     """The name of the weight that codes stand for.
 
     X.weight for X.qweight beside X.scales, X.down_proj for X.down_proj_packed beside X.down_proj_scale.

@@ -65,7 +65,7 @@ class Ends:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class Disagreement:
     """Two files, or two settings, that do not go together."""
 
     subject: str  # what it concerns: a token, a file, a setting
@@ -94,7 +94,7 @@ def read_ends(checkpoint: Checkpoint, *, progress: Progress) -> Ends:
     return Ends(said, chat, stops_by, ids.get(stops_by, ()))
 
 
-def faults(tokenizer: Tokens, ends: Ends) -> Iterator[Fault]:
+def faults(tokenizer: Tokens, ends: Ends) -> Iterator[Disagreement]:
     """What does not go together, in the order of what it costs."""
     yield from _of_ends(tokenizer, ends)
     yield from _of_chat(tokenizer, ends.chat)
@@ -185,7 +185,7 @@ def _first_special(tokenizer: Tokens, text: str) -> int | None:
     return next((index for index in tokenizer.pieces(text) if index in marks), None) if text else None
 
 
-def _of_files(said: Files) -> Iterator[Fault]:
+def _of_files(said: Files) -> Iterator[Disagreement]:
     """Two files that say two things of one setting or one token."""
     for role, known in said.ids.items():
         if len({frozenset(ids) for ids in known.values()}) > 1:
@@ -193,43 +193,43 @@ def _of_files(said: Files) -> Iterator[Fault]:
             detail = (
                 f"{setting} is {_listed(known[GENERATION])} in {GENERATION}, and {_listed(known[CONFIG])} in {CONFIG}."
             )
-            yield Fault(setting, TWO_IDS, detail, harmless=True)
+            yield Disagreement(setting, TWO_IDS, detail, harmless=True)
     for role, files in said.roles.items():
         if len({*files.values()}) > 1:
             setting = f"{role}_token"
             detail = f"{setting} is {files[SETTINGS]} in {SETTINGS}, and {files[NAMED]} in {NAMED}."
-            yield Fault(setting, TWO_TOKENS, detail)
+            yield Disagreement(setting, TWO_TOKENS, detail)
     moved = [(token, places) for token, places in said.numbers.items() if len({*places.values()}) > 1]
     for token, places in moved[:NAMED_ONES]:
         ids = ", and ".join(f"id {number} in {file}" for file, number in places.items())
-        yield Fault(token, TWO_IDS, f"{quoted(token, 40)} has {ids}.")
+        yield Disagreement(token, TWO_IDS, f"{quoted(token, 40)} has {ids}.")
 
 
-def _of_ends(tokenizer: Tokens, ends: Ends) -> Iterator[Fault]:
+def _of_ends(tokenizer: Tokens, ends: Ends) -> Iterator[Disagreement]:
     """The tokenizer's end of a text, and its padding, against where generate() stops."""
     stops, stops_by = {*ends.eos_ids}, ends.stops_by
     eos, pad = tokenizer.role("eos")[1], tokenizer.role("pad")[1]
     if ends.said.generates and not stops and ends.said.ids["eos"]:
-        yield Fault(GENERATION, GOES_ON, SAYS_NOTHING)
+        yield Disagreement(GENERATION, GOES_ON, SAYS_NOTHING)
     if stops and eos is not None and eos not in stops:
         token = tokenizer.visible(eos)
         never = not (ends.said.generates or ends.chat.file)  # as of CLIP's text encoder
         detail = (
             f"The tokenizer's eos_token is {token} (id {eos}), which is not among the ids that {stops_by} stops at."
         )
-        yield Fault(token, GOES_ON, detail, harmless=never)
+        yield Disagreement(token, GOES_ON, detail, harmless=never)
     if pad is not None and pad in {*stops, eos}:
         token = tokenizer.visible(pad)
         detail = (
             f"{token} is the padding token and ends a text, too: find padding by the attention mask, not by its id."
         )
-        yield Fault(token, PADDING_ENDS, detail, harmless=True)
+        yield Disagreement(token, PADDING_ENDS, detail, harmless=True)
 
 
-def _of_chat(tokenizer: Tokens, chat: Chat) -> Iterator[Fault]:
+def _of_chat(tokenizer: Tokens, chat: Chat) -> Iterator[Disagreement]:
     if chat.unlike:
         detail = f"{chat.file} and {chat.unlike} hold different chat templates: transformers uses {chat.file}."
-        yield Fault(chat.unlike, TWO_TEMPLATES, detail)
+        yield Disagreement(chat.unlike, TWO_TEMPLATES, detail)
     bos = tokenizer.role("bos")[1]
     if bos is not None and chat.begins == (bos, bos):
         token = tokenizer.visible(bos)
@@ -237,7 +237,7 @@ def _of_chat(tokenizer: Tokens, chat: Chat) -> Iterator[Fault]:
             f"The chat template begins with {token}, and the tokenizer adds another one: tokenize a rendered "
             "conversation with add_special_tokens=False."
         )
-        yield Fault(token, TWICE, detail)
+        yield Disagreement(token, TWICE, detail)
 
 
 def _listed(ids: Iterable[int]) -> str:

@@ -56,6 +56,7 @@ from inspector.serving.engine.wire import (
 from inspector.serving.engine.workers.outside import Outside, find_outside
 from inspector.serving.engine.workers.pool import Pool
 from inspector.serving.engine.workers.process import WorkerProcess
+from inspector.serving.log import digest, record
 from inspector.serving.storing.marks import veiled
 from inspector.settings import Settings
 from inspector.store.manifests.entries import is_held
@@ -291,6 +292,7 @@ class LocalEngine:
         if self._pool.drop(worker) and isinstance(error, WorkerError):
             when = datetime.now(UTC).isoformat(timespec="seconds")
             self._endings.append(Ending(when, worker.name, str(error)))
+            record("worker ended", checkpoint=digest(worker.fingerprint or ""), reason=str(error))
 
     def _settle(self, job: LocalJob, outcome: Any, nbytes: int = 0) -> None:
         """Give a job its outcome; the jobs of a failed batch wait to run alone."""

@@ -9,7 +9,7 @@ from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
-class Tab:
+class SessionTab:
     """Where somebody waits for an answer: one person may have several tabs."""
 
     id: str = ""  # empty: a program, which has one
@@ -17,8 +17,8 @@ class Tab:
 
 
 _ASKER: ContextVar[str] = ContextVar("asker", default="")  # empty: alone here, so nobody has to wait
-_PROGRAM = Tab()
-_TAB: ContextVar[Tab] = ContextVar("tab", default=_PROGRAM)
+_PROGRAM = SessionTab()
+_TAB: ContextVar[SessionTab] = ContextVar("tab", default=_PROGRAM)
 
 
 class _Asked(Protocol):
@@ -31,10 +31,10 @@ def asker() -> str:
     return _ASKER.get()
 
 
-def ask_as(name: str, tab: Tab | None = None) -> None:
+def ask_as(name: str, tab: SessionTab | None = None) -> None:
     """Ask in somebody's name, and in a tab, from now on, in this thread and in those that copy its context."""
     _ASKER.set(name)
-    _TAB.set(tab or Tab())
+    _TAB.set(tab or SessionTab())
 
 
 class Waiters:

@@ -19,6 +19,7 @@ from typing import Any
 from inspector.errors import CheckpointError, WorkerError
 from inspector.progress import Progress
 from inspector.results.checkpoint import Opened
+from inspector.serving.log import DIGITS, digest, record
 from inspector.serving.storing.marks import Told, read_told
 from inspector.serving.storing.owners import admit
 from inspector.serving.storing.registry import sender_of
@@ -183,6 +184,7 @@ def _put_upload(
     _put(manifest, built, entry, owned=True)
     with turn(settings.home):  # equal content may have been there, somebody else's
         admit(asked.owner, manifest.name, entry, built=entry)
+    record("stored", checkpoint=digest(built.name), owner=asked.owner[:DIGITS])
     return built.name
 
 

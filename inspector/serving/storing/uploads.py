@@ -9,6 +9,7 @@ from typing import Any
 
 from inspector.errors import CheckpointError
 from inspector.results.checkpoint import Opened
+from inspector.serving.log import DIGITS, digest, record
 from inspector.serving.storing import owners, registry
 from inspector.serving.storing.marks import is_marked
 from inspector.serving.storing.owners import Asker, read_owners
@@ -128,6 +129,7 @@ def delete_upload(fingerprint: str, *, settings: Settings, asker: Asker) -> None
         found = read_owners(entry)
         if not owners.is_owner(found, asker) and not asker.is_admin:
             raise CheckpointError(owners.NOT_YOURS)
+        record("delete", checkpoint=digest(fingerprint), owner=asker.owner[:DIGITS])
         if found is not None:
             others = {owner: owned for owner, owned in found.items() if owner != asker.owner}
             if asker.owner in found and others:

@@ -61,7 +61,7 @@ NOT_READ_AS_MODEL = "No model is built from the GGUF file, and its tensors keep 
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class GgufFamily:
     """How a GGUF file of one architecture becomes a model of transformers."""
 
     model_type: str
@@ -133,7 +133,7 @@ def is_raised(config: Mapping[str, Any], name: str) -> bool:
     return family is not None and family.raised and name.endswith("norm.weight")
 
 
-def _own_name(name: str, family: Family) -> str:
+def _own_name(name: str, family: GgufFamily) -> str:
     if name in WHOLE:
         return WHOLE[name]
     found = IN_LAYER.fullmatch(name)
@@ -143,7 +143,9 @@ def _own_name(name: str, family: Family) -> str:
     return f"model.layers.{found[1]}.{part}.{found[3]}"
 
 
-def _config(family: Family, metadata: Metadata, held: Mapping[str, TensorInfo], read: ReadNumbers) -> dict[str, Any]:
+def _config(
+    family: GgufFamily, metadata: Metadata, held: Mapping[str, TensorInfo], read: ReadNumbers
+) -> dict[str, Any]:
     sizes = Sizes.of(metadata)
     if sizes.layers > len(held):  # settings list what each layer is
         raise NoModelError(f"its metadata tells of {sizes.layers:,} layers, and it has {len(held):,} tensors")
@@ -198,17 +200,17 @@ def _attention_scale(sizes: Sizes, *, largest: int) -> dict[str, Any]:
 
 SOFT_CAPS = ("attn_logit_softcapping", "final_logit_softcapping")
 FAMILIES = {
-    "llama": Family(
+    "llama": GgufFamily(
         "llama",
         "LlamaForCausalLM",
         TWO_NORMS,
         swapped=True,
         biases=((".attn_q.bias", "attention_bias"), (".ffn_gate.bias", "mlp_bias")),
     ),
-    "qwen2": Family("qwen2", "Qwen2ForCausalLM", TWO_NORMS, biases=()),
-    "qwen3": Family("qwen3", "Qwen3ForCausalLM", TWO_NORMS | HEAD_NORMS),
-    "gemma": Family("gemma", "GemmaForCausalLM", TWO_NORMS, raised=True),
-    "gemma2": Family(
+    "qwen2": GgufFamily("qwen2", "Qwen2ForCausalLM", TWO_NORMS, biases=()),
+    "qwen3": GgufFamily("qwen3", "Qwen3ForCausalLM", TWO_NORMS | HEAD_NORMS),
+    "gemma": GgufFamily("gemma", "GemmaForCausalLM", TWO_NORMS, raised=True),
+    "gemma2": GgufFamily(
         "gemma2",
         "Gemma2ForCausalLM",
         FOUR_NORMS,
@@ -216,7 +218,7 @@ FAMILIES = {
         more=_gemma2,
         known=(*SOFT_CAPS, "attention.sliding_window"),
     ),
-    "gemma3": Family(
+    "gemma3": GgufFamily(
         "gemma3_text",
         "Gemma3ForCausalLM",
         FOUR_NORMS | HEAD_NORMS,

@@ -13,7 +13,7 @@ MAX_DIGITS = 100
 RECORD = re.compile(rb"(\d{1,9}) ([^=\n]{1,500})=")
 
 
-class Limit(Protocol):
+class ByteLimit(Protocol):
     """Refuses too many bytes."""
 
     def check(self, nbytes: int, /) -> None:
@@ -62,7 +62,7 @@ class ZipPieces:
 class TarPieces:
     """A tar, read up to its limit and in small pieces."""
 
-    def __init__(self, file: Any, limit: Limit, most: int) -> None:
+    def __init__(self, file: Any, limit: ByteLimit, most: int) -> None:
         self._file, self._limit, self._most = file, limit, most
         self.records_next = False  # what is read next says more about a member
 

@@ -24,7 +24,7 @@ _DAMAGED = "{name} is not a SentencePiece model, or is cut off: get the file aga
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class VocabularyPiece:
     """One entry of the vocabulary; its place is its id."""
 
     piece: str
@@ -63,7 +63,7 @@ class NormalizerSpec:
 class SentencePieceModel:
     """A model, its parts named as the format names them."""
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[VocabularyPiece, ...]
     trainer_spec: TrainerSpec
     normalizer_spec: NormalizerSpec
 
@@ -108,7 +108,7 @@ def refuse_large(path: Path, name: str) -> None:
 
 
 def _read(data: bytes, name: str) -> SentencePieceModel:
-    pieces: list[Piece] = []
+    pieces: list[VocabularyPiece] = []
     trainer: dict[str, Any] = {}
     normalizer: dict[str, Any] = {}
     left = MAX_PIECES_NBYTES
@@ -116,7 +116,7 @@ def _read(data: bytes, name: str) -> SentencePieceModel:
         if not isinstance(value, slice):
             continue
         if number == 1:
-            pieces.append(Piece(**{"piece": "", "score": 0.0, "type": NORMAL} | _known(data, value, _PIECE)))
+            pieces.append(VocabularyPiece(**{"piece": "", "score": 0.0, "type": NORMAL} | _known(data, value, _PIECE)))
             left -= len(pieces[-1].piece)
             if len(pieces) > MAX_PIECES or left < 0 or len(pieces[-1].piece) > MAX_PIECE_NBYTES:
                 _refuse_long(name)

@@ -37,7 +37,7 @@ Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class StreamPart:
     """Bytes of one tensor that lie side by side."""
 
     tensor: TensorInfo  # packed
@@ -50,8 +50,8 @@ class Part:
         return self.tensor.begin + self.place
 
 
-Row = tuple[Part, ...]  # one part of each checkpoint
-Work = Callable[[Part, np.ndarray], T]  # the bytes are the thread's own until it returns
+Row = tuple[StreamPart, ...]  # one part of each checkpoint
+Work = Callable[[StreamPart, np.ndarray], T]  # the bytes are the thread's own until it returns
 JointWork = Callable[[Row, tuple[np.ndarray, ...]], T]
 Run = tuple[int, int, int]  # first byte in the file, how many, and where in the buffer
 
@@ -62,7 +62,7 @@ def count_threads() -> int:
     return max(LEAST_THREADS, min(count_processors(), int(share) if share.isdecimal() else MOST_THREADS, MOST_THREADS))
 
 
-def whole_parts(tensors: Iterable[TensorInfo], *, in_rows: bool = False, piece: int = PIECE) -> Iterator[Part]:
+def whole_parts(tensors: Iterable[TensorInfo], *, in_rows: bool = False, piece: int = PIECE) -> Iterator[StreamPart]:
     """Cut tensors into parts, file after file.
 
     Args:
@@ -72,7 +72,7 @@ def whole_parts(tensors: Iterable[TensorInfo], *, in_rows: bool = False, piece: 
     for tensor in sorted(tensors, key=lambda each: (each.file, each.begin)):
         most = piece - (piece % _line_nbytes(tensor) if in_rows else 0) or piece
         for place in range(0, tensor.nbytes, most):
-            yield Part(tensor, place, min(most, tensor.nbytes - place))
+            yield StreamPart(tensor, place, min(most, tensor.nbytes - place))
 
 
 def _line_nbytes(tensor: TensorInfo) -> int:
@@ -83,7 +83,7 @@ def _line_nbytes(tensor: TensorInfo) -> int:
 
 def sampled_parts(
     tensors: Collection[TensorInfo], *, nbytes: int = SAMPLED_NBYTES, page: int = PAGE, piece: int = PIECE
-) -> Iterator[Part]:
+) -> Iterator[StreamPart]:
     """Take evenly spaced pages of each tensor; a small one whole.
 
     Args:
@@ -98,12 +98,12 @@ def sampled_parts(
             continue
         for number in range(pages):
             place = (tensor.nbytes - page) * (2 * number + 1) // (2 * pages)
-            yield Part(tensor, place - place % LINE, page)
+            yield StreamPart(tensor, place - place % LINE, page)
 
 
 def stream(
-    manifest: Manifest, parts: Iterable[Part], work: Work[T], *, threads: int | None = None, piece: int = PIECE
-) -> Generator[tuple[Part, T]]:
+    manifest: Manifest, parts: Iterable[StreamPart], work: Work[T], *, threads: int | None = None, piece: int = PIECE
+) -> Generator[tuple[StreamPart, T]]:
     """Read parts and work on each of them.
 
     Args:
@@ -218,7 +218,7 @@ def _files(row: Row) -> tuple[str, ...]:
     return tuple(part.tensor.file for part in row)
 
 
-def _runs(piece: Iterable[Part]) -> tuple[list[Run], list[int]]:
+def _runs(piece: Iterable[StreamPart]) -> tuple[list[Run], list[int]]:
     """What to read for the parts of a piece, and where in the buffer each of them then begins."""
     runs: list[Run] = []
     places: list[int] = []
@@ -244,7 +244,7 @@ class _Reader:
         self._buffer = np.empty(nbytes + NEAR + 2 * LINE, np.uint8)
         self.close = self._files.close
 
-    def read(self, piece: Sequence[Part]) -> list[np.ndarray]:
+    def read(self, piece: Sequence[StreamPart]) -> list[np.ndarray]:
         """Read the parts of a piece, all of one file; they are there until the next is read."""
         file = self._files[piece[0].tensor.file]
         runs, places = _runs(piece)

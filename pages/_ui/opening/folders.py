@@ -10,7 +10,7 @@ from pathlib import Path
 import streamlit as st
 
 from inspector.errors import CheckpointError
-from inspector.serving.finding import Found, Search
+from inspector.serving.finding import FolderSearch, FoundFolder
 from inspector.serving.place import open_roots, served_settings, serves_others
 from inspector.settings import EVERYWHERE, settings
 from inspector.store.origins.around import step_of
@@ -115,8 +115,8 @@ def _places() -> Iterable[Path]:
 
 
 @st.cache_resource(show_spinner=False)
-def _search() -> Search:
-    return Search(_places)
+def _search() -> FolderSearch:
+    return FolderSearch(_places)
 
 
 def _offer_found() -> None:
@@ -142,14 +142,14 @@ def _offer_found() -> None:
     )
 
 
-def _labels(found: Iterable[Found]) -> dict[str, str]:
+def _labels(found: Iterable[FoundFolder]) -> dict[str, str]:
     """Plain text for each: a name, and where it lies; names are whoever's who made the folder."""
     found = list(found)
     names = Counter((each.name, each.of_hub) for each in found)
     return {each.reference: _label(each, names[each.name, each.of_hub]) for each in found}
 
 
-def _label(found: Found, same: int) -> str:
+def _label(found: FoundFolder, same: int) -> str:
     version = f" ({found.path.name[:8]})" if found.of_hub and same > 1 else ""
     where = "hub cache" if found.of_hub else _short(found.path.parent)
     return shorten_middle(visible(f"{found.name}{version} · {where}"), LABEL_LENGTH)
@@ -161,7 +161,7 @@ def _short(folder: Path) -> str:
 
 
 @st.fragment(run_every=POLL_SECONDS)
-def _wait_for(search: Search) -> None:
+def _wait_for(search: FolderSearch) -> None:
     """Say that the search goes on, and have the page drawn again when it has ended."""
     if not search.under_way:
         st.rerun()

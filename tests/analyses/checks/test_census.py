@@ -9,7 +9,7 @@ from safetensors.torch import load_file, save_file
 from inspector.analyses.checks import compute_census
 from inspector.analyses.checks.command.baseline import Earlier, compare
 from inspector.analyses.checks.compute import check, choose_values
-from inspector.analyses.checks.compute_census import Found, look, take_census
+from inspector.analyses.checks.compute_census import NumberFacts, look, take_census
 from inspector.analyses.checks.result import read_checks
 from inspector.analyses.checks.words import reading
 from inspector.errors import RequestError
@@ -36,7 +36,7 @@ def test_every_code_of_every_float_of_eight_bits(dtype):
 @pytest.mark.parametrize("bad", [torch.nan, -torch.nan, torch.inf, -torch.inf])
 def test_numbers_that_are_not_finite_are_counted(dtype, bad):
     numbers = torch.linspace(-1, 1, 1_001).to(dtype)
-    assert look(numbers) == Found(zero=False, squares=look(numbers).squares)
+    assert look(numbers) == NumberFacts(zero=False, squares=look(numbers).squares)
     numbers[[17, 900]] = bad
     found = look(numbers)
     assert (found.nan, found.infinite) == ((2, 0) if bad != bad else (0, 2))  # noqa: PLR0124 - NaN is none of itself
@@ -94,9 +94,9 @@ def test_squares_are_of_the_numbers_that_are_finite(dtype):
 def test_a_stretch_of_zeros_is_no_tensor_of_zeros():
     numbers = torch.zeros(LONG, dtype=torch.bfloat16)
     numbers[-1] = 0.5
-    assert look(numbers) == Found(zero=False, squares=0.25)
+    assert look(numbers) == NumberFacts(zero=False, squares=0.25)
     numbers[-1] = -0.0
-    assert look(numbers) == Found(zero=True)
+    assert look(numbers) == NumberFacts(zero=True)
 
 
 @pytest.mark.parametrize("dtype", [*WHOLES, torch.int64, *FLOATS8])

@@ -6,8 +6,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from inspector.analyses.compare.compute_layers import Place, label_stacks, place_of
-from inspector.analyses.compare.compute_names import Names, Pair, Spelling, match_names
+from inspector.analyses.compare.compute_layers import TensorPlace, label_stacks, place_of
+from inspector.analyses.compare.compute_names import CheckpointNames, Pair, Spelling, match_names
 from tests.analyses.compare.compare_truth import DECODER, EMBEDDING, ask, by_name
 from tests.families import random_model, words
 
@@ -100,8 +100,8 @@ def test_layers_join_what_their_cells_hold(saved):
 
 
 def test_places_are_read_from_names():
-    assert place_of("encoder.layer.11.output.dense.bias") == Place("encoder.layer", 11, "output.dense.bias")
-    assert place_of("h.0.attn.c_attn.weight") == Place("h", 0, "attn.c_attn.weight")
+    assert place_of("encoder.layer.11.output.dense.bias") == TensorPlace("encoder.layer", 11, "output.dense.bias")
+    assert place_of("h.0.attn.c_attn.weight") == TensorPlace("h", 0, "attn.c_attn.weight")
     assert place_of("layers.3.mlp.experts.17.w1.weight").kind == "mlp.experts.*.w1.weight"
     assert place_of("embeddings.word_embeddings.weight").stack == ""
     assert label_stacks(["encoder.layers", "", "encoder.layers"]) == {"encoder.layers": "layer"}
@@ -114,8 +114,8 @@ def test_places_are_read_from_names():
 
 def test_names_are_matched_only_where_there_is_one_partner():
     spelling = Spelling(["bert"])
-    first = Names(["bert.a.gamma", "bert.b", "c"], [])
-    second = Names(["a.weight", "b", "bert.b.x", "d"], [frozenset({"c", "d"})])
+    first = CheckpointNames(["bert.a.gamma", "bert.b", "c"], [])
+    second = CheckpointNames(["a.weight", "b", "bert.b.x", "d"], [frozenset({"c", "d"})])
     assert match_names(first, second, spelling) == [
         Pair("bert.a.gamma", "a.weight", "spelling"),
         Pair("bert.b", "b", "spelling"),
@@ -123,7 +123,7 @@ def test_names_are_matched_only_where_there_is_one_partner():
         Pair(None, "bert.b.x", ""),
         Pair(None, "d", ""),
     ]
-    twice = Names(["bert.b", "b"], [])
-    assert match_names(twice, Names(["module.b"], []), spelling) == [
+    twice = CheckpointNames(["bert.b", "b"], [])
+    assert match_names(twice, CheckpointNames(["module.b"], []), spelling) == [
         Pair("bert.b", None, ""), Pair("b", None, ""), Pair(None, "module.b", ""),
     ]  # fmt: skip

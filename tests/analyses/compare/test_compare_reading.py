@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from inspector.analyses.compare import compute_streams
-from inspector.analyses.compare.compute_parts import Stored, Sums
+from inspector.analyses.compare.compute_parts import StoredTensor, Sums
 from inspector.analyses.compare.compute_streams import find_differences
 from inspector.analyses.compare.compute_sums import compare_numbers
 from inspector.analyses.compare.words import UNREAD
@@ -32,7 +32,7 @@ def test_pieces_give_what_the_whole_gives(open_model, piece):
     one = next(t for t in first.manifest.tensors if t.name == EMBEDDING)
     other = next(t for t in second.manifest.tensors if t.name == "transformer.wte.weight")
     assert one.shape == other.shape
-    pair = Stored(first.manifest, one), Stored(second.manifest, other)
+    pair = StoredTensor(first.manifest, one), StoredTensor(second.manifest, other)
     (found,) = find_differences([pair], silent, piece=piece)
     same_as_the_whole(found.sums, first.embedding_matrix(), second.state["transformer.wte.weight"])
 
@@ -167,7 +167,7 @@ def test_whole_numbers_end_at_the_first_difference(changed, whole, saved, monkey
     monkeypatch.setattr(compute_streams, "compare_bits", lambda a, b: compared.append(len(a)) or compare_bits(a, b))
     model = random_model("BertForMaskedLM")
     opened = [saved(model, name, lambda all_, x=x: all_ | {"x": x}) for name, x in (("a", numbers), ("b", other))]
-    one, two = (Stored(each.manifest, each.manifest.by_name["x"]) for each in opened)
+    one, two = (StoredTensor(each.manifest, each.manifest.by_name["x"]) for each in opened)
     (found,) = find_differences([(one, two)], silent, piece=1 << 16)
     assert found.equal == (changed is None)
     least = 4 * numbers.nbytes // 10

@@ -15,7 +15,7 @@ from safetensors.torch import save_file
 from inspector.analyses.embeddings.compute import embeddings
 from inspector.analyses.embeddings.compute_health import find_equal_rows
 from inspector.analyses.embeddings.compute_references import find_references
-from inspector.analyses.embeddings.compute_undertrained import Judgment, judge
+from inspector.analyses.embeddings.compute_undertrained import RowJudgment, judge
 from inspector.analyses.embeddings.result import Embeddings
 from inspector.analyses.embeddings.result_health import Finding
 from inspector.demo import DEMOS
@@ -80,12 +80,12 @@ def make(rows: int, columns: int, seed: int, *, unused: int, share: float, tied:
     return Vocabulary(matrix, labels, set(planted.tolist()), bias)
 
 
-def judged(made: Vocabulary, *, tied: bool | None = True, **options: object) -> Judgment:
+def judged(made: Vocabulary, *, tied: bool | None = True, **options: object) -> RowJudgment:
     facts = read_facts(made.matrix)
     return judge(made.matrix, facts, made.labels, tied=tied, **options)  # type: ignore[arg-type]
 
 
-def listed(judgment: Judgment) -> set[int]:
+def listed(judgment: RowJudgment) -> set[int]:
     return set(judgment.listed.nonzero()[:, 0].tolist())
 
 

@@ -11,7 +11,7 @@ from transformers import AutoModel, AutoModelForCausalLM, AutoModelForMaskedLM
 
 from inspector.analyses.lens import compute_reading
 from inspector.analyses.lens.compute import lens
-from inspector.analyses.lens.compute_reading import Reading
+from inspector.analyses.lens.compute_reading import LensReading
 from inspector.analyses.lens.request import LensRequest
 from inspector.errors import NotInCheckpointError, RequestError
 from inspector.models import running
@@ -72,7 +72,7 @@ def test_logits_that_are_not_made_at_once_are_the_models_own(open_model, archite
     request, tokens = LensRequest(**options), checkpoint.require_tokens()
     run = prepare(checkpoint, progress=silent, text=TEXT, pins=(), decoder_text="", dtype="float32", device="cpu",
                       by_blocks_from=1)  # fmt: skip
-    reading = Reading(request, tokens, None)
+    reading = LensReading(request, tokens, None)
     reading.read_last(run, silent)
     cells = reading.finish(run, silent)["cells"]
     assert run.error is not None

@@ -12,7 +12,7 @@ import torch
 
 from inspector.analyses.lens import compute_reading, words
 from inspector.analyses.lens.compute import lens
-from inspector.analyses.lens.compute_reading import MOST_ROWS, Reading
+from inspector.analyses.lens.compute_reading import MOST_ROWS, LensReading
 from inspector.analyses.lens.frames import top_tokens
 from inspector.analyses.lens.request import LensRequest
 from inspector.analyses.lens.result import Lens, LensRows
@@ -162,7 +162,7 @@ def test_rows_are_final_where_the_head_turns_out_to_be_another(open_model, monke
 
 def streamed_later(checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch) -> Lens:
     """The same, with every layer read once the pass has ended."""
-    monkeypatch.setattr(Reading, "follow", lambda *_: None)
+    monkeypatch.setattr(LensReading, "follow", lambda *_: None)
     found, shown = streamed(checkpoint)
     assert not shown
     return found
@@ -171,12 +171,12 @@ def streamed_later(checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch) -> L
 @pytest.mark.usefixtures("each_alone")
 def test_states_that_the_pass_did_not_end_with_are_read_again(open_model, monkeypatch):
     checkpoint = open_model("LlamaForCausalLM", num_hidden_layers=3)
-    follow = Reading.follow
+    follow = LensReading.follow
 
-    def astray(self: Reading, setup: LensSetup, states: Sequence[torch.Tensor], count: int) -> None:
+    def astray(self: LensReading, setup: LensSetup, states: Sequence[torch.Tensor], count: int) -> None:
         follow(self, setup, [state + 1 for state in states], count)
 
-    monkeypatch.setattr(Reading, "follow", astray)
+    monkeypatch.setattr(LensReading, "follow", astray)
     found, _ = streamed(checkpoint)
     alike.same(found, streamed_later(checkpoint, monkeypatch), leaving=PASSING)
 
@@ -202,7 +202,7 @@ def test_rows_stop_where_they_would_be_too_many(open_model):
     checkpoint = open_model("LlamaForCausalLM", num_hidden_layers=4)
     shown: list[LensRows] = []
     most = 3 * POSITIONS * 2  # dot and cosine
-    reading = Reading(LensRequest(text=TEXT), checkpoint.require_tokens(), shown.append, most_rows=most)
+    reading = LensReading(LensRequest(text=TEXT), checkpoint.require_tokens(), shown.append, most_rows=most)
     prepare(checkpoint, progress=silent, text=TEXT, pins=(), decoder_text="", device="stream", dtype="float32",
             follow=reading.follow)  # fmt: skip
     assert [layers_of(rows)[-1] for rows in shown] == [0, 1, 2]

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
 
-from inspector.analyses.padding.compute_batch import Batch, encode_batch, label_next, mask_some
+from inspector.analyses.padding.compute_batch import PaddedBatch, encode_batch, label_next, mask_some
 from inspector.analyses.padding.request import PaddingRequest
 from inspector.models.checkpoint import Checkpoint
 from tests.families import MODELS, words
@@ -20,7 +20,7 @@ SEQ2SEQ = ("T5ForConditionalGeneration", "MT5ForConditionalGeneration",
 CAUSAL = {name for name in MODELS if "Causal" in name or "LMHead" in name}
 
 
-def batch_of(checkpoint: Checkpoint, text: str) -> Batch:
+def batch_of(checkpoint: Checkpoint, text: str) -> PaddedBatch:
     return encode_batch(checkpoint, PaddingRequest(text=text).sentences, pad_id=PAD)
 
 

@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from inspector.analyses.padding import compute_taps
-from inspector.analyses.padding.compute_batch import Batch
+from inspector.analyses.padding.compute_batch import PaddedBatch
 from inspector.analyses.padding.compute_gradient import Work, is_tied, split, total
 from tests.families import random_model
 
@@ -28,7 +28,7 @@ CASES = [
 def work_of(model: Any) -> Work:
     mask = IDS.ne(0).long()
     decoder = IDS if model.config.is_encoder_decoder else None
-    batch = Batch(("a", "b"), IDS, mask, torch.zeros_like(IDS), decoder)
+    batch = PaddedBatch(("a", "b"), IDS, mask, torch.zeros_like(IDS), decoder)
     shifted = not (decoder is not None or "Masked" in type(model).__name__)
     return Work(model.eval(), torch.device("cpu"), batch, IDS.masked_fill(IDS == 0, -100), shifted)
 

@@ -15,7 +15,7 @@ from inspector.analyses.contrast.figures import contrast_scatter, differing_word
 from inspector.analyses.contrast.figures_cells import ACROSS, UP, count_cells
 from inspector.analyses.plausibility.figures import plausibility_strip
 from inspector.plotting.frames import where
-from inspector.plotting.lettering import Place, Rectangle, flow, label_box, place_labels, text_width
+from inspector.plotting.lettering import BoxPlace, Rectangle, flow, label_box, place_labels, text_width
 from inspector.plotting.theme import DARK, LIGHT
 from inspector.plotting.theme import contrast as ink_contrast
 from inspector.text import plural
@@ -45,12 +45,12 @@ def notes(figure: go.Figure) -> list[Any]:
 def test_boxes_fill_lines_and_words_stay_whole():
     places = flow([30, 30, 30, 20], ["a", "b", "b", "c"], width=90, gap=5, joint=1)
     # "b" and "b" need 61 after 35: they go down together, and "c" follows them.
-    assert places == [Place(0, 0), Place(1, 0), Place(1, 31), Place(1, 66)]
+    assert places == [BoxPlace(0, 0), BoxPlace(1, 0), BoxPlace(1, 31), BoxPlace(1, 66)]
 
 
 def test_a_word_longer_than_a_line_breaks_between_its_pieces():
     places = flow([40, 50, 50, 50], ["a", "b", "b", "b"], width=110, gap=5, joint=1)
-    assert places == [Place(0, 0), Place(0, 45), Place(1, 0), Place(1, 51)]
+    assert places == [BoxPlace(0, 0), BoxPlace(0, 45), BoxPlace(1, 0), BoxPlace(1, 51)]
 
 
 @pytest.mark.parametrize("seed", range(5))

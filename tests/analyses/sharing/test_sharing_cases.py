@@ -12,7 +12,7 @@ from torch import nn
 import inspector
 from inspector.analyses.checks.compute import check
 from inspector.analyses.sharing.compute import find_sharing, sharing
-from inspector.analyses.sharing.compute_verdicts import Evidence, find_groups, judge
+from inspector.analyses.sharing.compute_verdicts import SharingEvidence, find_groups, judge
 from inspector.models import execution
 from inspector.models.copies import StoredCopies
 from inspector.store.readers.ranges import PlainBytes
@@ -321,7 +321,7 @@ def test_how_far_apart_large_matrices_are_is_said_of_a_sample(tmp_path, open_pat
     model.lm_head.weight = nn.Parameter(other.view_as(matrix))
     manifest = open_path(save_checkpoint(model, tmp_path / "model")).manifest
     names = frozenset({HEAD, WTE})
-    evidence = Evidence(
+    evidence = SharingEvidence(
         tensors=model.state_dict(),
         parameters=names,
         held={name: manifest.by_name[name] for name in names},

@@ -275,6 +275,18 @@ def memory_of_sockets(_: str) -> None:
         sender.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 30)
 
 
+def memory_of_pipes(_: str) -> None:
+    """What a process has given to a pipe, the kernel holds when the process has let go of it."""
+    memory = mmap.mmap(-1, 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    part = (ctypes.c_size_t * 2)(ctypes.addressof(ctypes.c_char.from_buffer(memory)), 4096)
+    reader, writer = os.pipe()
+    try:
+        _call({"x86_64": 278, "aarch64": 75}[os.uname().machine], writer, ctypes.addressof(part), 1, 0)
+    finally:
+        os.close(reader)
+        os.close(writer)
+
+
 def memory_afterwards(_: str) -> None:
     """Take memory when the question has been answered."""
     _later(lambda: HELD.append(b"x" * TAKEN))
@@ -311,7 +323,7 @@ ATTEMPTS: dict[str, Callable[[str], None]] = {
         list_processes, memory_of, trace, read, write,
         link, second_name, thread, handle_own_signal, signal_by_file, signal_by_native_file, slow_down_other,
         idle_other, memory_without_file, memory_that_stays, message_queue, memory_that_is_shared, memory_by_device,
-        memory_of_sockets, memory_afterwards, work_afterwards,
+        memory_of_sockets, memory_of_pipes, memory_afterwards, work_afterwards,
     )
 }  # fmt: skip
 UNCAUGHT = {

@@ -87,7 +87,7 @@ def targets(tmp_path_factory, home) -> Iterator[dict[str, str]]:
         *("memory_of", "trace", "read", "write", "link"),
         *("signal_by_native_file", "slow_down_other", "idle_other"),
         *("memory_without_file", "memory_that_stays", "message_queue"),
-        *("memory_that_is_shared", "memory_by_device", "memory_of_sockets"),
+        *("memory_that_is_shared", "memory_by_device", "memory_of_sockets", "memory_of_pipes"),
     ],
 )
 def test_a_worker_cannot(confined, free, targets, what):

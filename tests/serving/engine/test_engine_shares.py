@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from inspector.errors import CancelledError
-from inspector.serving.engine.shares import Tab, ask_as, asker
+from inspector.serving.engine.shares import SessionTab, ask_as, asker
 from tests.serving.engine.engine_harness import WAIT, A, B, C, answer, demo, eventually, running, start_step
 from tests.serving.engine.engine_stand_ins import fingerprint_of
 
@@ -20,7 +20,7 @@ D = fingerprint_of("demo-d")
 
 
 @contextmanager
-def asking_as(name: str, tab: Tab | None = None) -> Iterator[None]:
+def asking_as(name: str, tab: SessionTab | None = None) -> Iterator[None]:
     before = asker()
     ask_as(name, tab)
     yield
@@ -104,7 +104,7 @@ def test_threads_ask_in_the_name_of_who_started_them():
 
 
 def test_work_goes_on_until_the_last_tab_that_waits_for_it_cancels(tmp_path: Path):
-    first, second = Tab("1"), Tab("2")
+    first, second = SessionTab("1"), SessionTab("2")
     with running() as engine:
         with asking_as("ada", first):
             job = start_step(engine, A, tmp_path / "go")
@@ -113,7 +113,7 @@ def test_work_goes_on_until_the_last_tab_that_waits_for_it_cancels(tmp_path: Pat
         with asking_as("ada", first):
             job.cancel()
             assert job.status == "running"
-        with asking_as("eve", Tab("3")):  # of whom nobody asked it
+        with asking_as("eve", SessionTab("3")):  # of whom nobody asked it
             job.cancel()
             assert job.status == "running"
         with asking_as("ada", second):
@@ -125,11 +125,11 @@ def test_work_goes_on_until_the_last_tab_that_waits_for_it_cancels(tmp_path: Pat
 
 def test_what_one_user_cancels_another_still_gets(tmp_path: Path):
     with running() as engine:
-        with asking_as("mallory", Tab("1")):
+        with asking_as("mallory", SessionTab("1")):
             shared = start_step(engine, A, tmp_path / "go")
-        with asking_as("ada", Tab("2")):
+        with asking_as("ada", SessionTab("2")):
             assert engine.run(A, "step", marker=str(tmp_path / "go")) is shared
-        with asking_as("mallory", Tab("1")):
+        with asking_as("mallory", SessionTab("1")):
             shared.cancel()
         (tmp_path / "go").touch()
         assert shared.result(WAIT) == "went on"
@@ -137,7 +137,7 @@ def test_what_one_user_cancels_another_still_gets(tmp_path: Path):
 
 def test_a_tab_that_was_closed_waits_for_nothing(tmp_path: Path):
     open_tabs = {"1", "2"}
-    first, second = (Tab(name, partial(open_tabs.__contains__, name)) for name in ("1", "2"))
+    first, second = (SessionTab(name, partial(open_tabs.__contains__, name)) for name in ("1", "2"))
     with running() as engine:
         with asking_as("ada", first):
             job = start_step(engine, A, tmp_path / "never")

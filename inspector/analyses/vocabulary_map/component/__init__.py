@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from inspector.analyses.vocabulary_map.component.finding import Found, find_tokens
+from inspector.analyses.vocabulary_map.component.finding import SearchResult, find_tokens
 from inspector.analyses.vocabulary_map.component.packing import PackedPoints, pack, unpack_ids
 from inspector.analyses.vocabulary_map.component.state import COLORS, RAMPS, state
 from inspector.plotting.picture_files import picture_script
@@ -19,8 +19,8 @@ from inspector.plotting.picture_files import picture_script
 __all__ = [
     "COLORS",
     "RAMPS",
-    "Found",
     "PackedPoints",
+    "SearchResult",
     "css",
     "find_tokens",
     "html",

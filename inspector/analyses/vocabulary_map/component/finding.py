@@ -18,14 +18,14 @@ COLUMNS = ["token", "token_id", "kind", "norm"]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     """What a search found."""
 
     tokens: pd.DataFrame  # token, token_id, kind, norm; by word as typed, then by id
     missing: tuple[str, ...]  # words that are no token
 
 
-def find_tokens(points: pd.DataFrame, text: str) -> Found:
+def find_tokens(points: pd.DataFrame, text: str) -> SearchResult:
     """Find the tokens that a text names.
 
     Args:
@@ -40,13 +40,13 @@ def find_tokens(points: pd.DataFrame, text: str) -> Found:
     """
     words = ["".join(groups) for groups in WORD.findall(text)][:MOST_WORDS]
     if not words:
-        return Found(points.reindex(columns=COLUMNS).iloc[:0], ())
+        return SearchResult(points.reindex(columns=COLUMNS).iloc[:0], ())
     tokens = pd.Series(points["token"])
     bare = tokens.str.replace(START, "", regex=True)
     hits = [where(points, _matches(points, tokens, bare, word)) for word in words]
     missing = tuple(word for word, hit in zip(words, hits, strict=True) if hit.empty)
     found = pd.concat(hits).drop_duplicates("token_id")
-    return Found(found.reindex(columns=COLUMNS).reset_index(drop=True), missing)
+    return SearchResult(found.reindex(columns=COLUMNS).reset_index(drop=True), missing)
 
 
 def _matches(points: pd.DataFrame, tokens: pd.Series, bare: pd.Series, word: str) -> pd.Series:
