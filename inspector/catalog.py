@@ -219,6 +219,15 @@ _QUESTIONS = (
         needs="model",
     ),
     Analysis(
+        slug="similarity",
+        verb="similarity",
+        title="Sentence similarity",
+        question="Why are these two sentences similar?",
+        function="inspector.analyses.similarity.compute:similarity",
+        symbol="join_inner",
+        needs="model",
+    ),
+    Analysis(
         slug="heads",
         verb="heads",
         title="Task heads",

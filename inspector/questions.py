@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from inspector.analyses.plausibility.result import Plausibility
     from inspector.analyses.pretraining.result import Pretraining
     from inspector.analyses.sharing.result import Sharing
+    from inspector.analyses.similarity.result import Similarity
     from inspector.analyses.snapshots.result import Vitals
     from inspector.analyses.special_tokens.result import SpecialTokens
     from inspector.analyses.tokenization.result import Tokenization
@@ -88,6 +89,9 @@ if TYPE_CHECKING:
 
     class ContrastAnswer(Answer, Contrast):
         """What `contrast` returns."""
+
+    class SimilarityAnswer(Answer, Similarity):
+        """What `similarity` returns."""
 
     class HeadsAnswer(Answer, HeadAnswer):
         """What `heads` returns."""
@@ -421,6 +425,30 @@ class Questions:
                 and wherever float32 does not fit (auto, float32, bfloat16, float16).
         """
         return self.ask("contrast", first=first, second=second, k=k, device=device, dtype=dtype)
+
+    @checked_names
+    def similarity(
+        self,
+        texts: tuple[str, ...] = (),
+        pooling: str = "declared",
+        prompt: str = "",
+        device: Device = "auto",
+        dtype: Dtype = "auto",
+    ) -> SimilarityAnswer:
+        """Why are these two sentences similar?
+
+        Args:
+            texts: A text; give two or more, and the first is compared with each of the others.
+            pooling: How the hidden states of a text become one vector; declared: as modules.json and the files
+                beside it state (declared, cls, max, mean, mean_sqrt_len_tokens, weightedmean, lasttoken).
+            prompt: Name of a prompt that the checkpoint states; empty: its default prompt, if it has one.
+            device: Where the model runs; auto: a GPU if there is one, in whichever way the model fits; spread:
+                split across GPUs, main memory and disk; stream: one block of layers at a time, read from the files
+                (auto, cpu, cuda, mps, spread, stream).
+            dtype: Precision; auto: float32 on the CPU; half precision on a GPU if the files are in half precision,
+                and wherever float32 does not fit (auto, float32, bfloat16, float16).
+        """
+        return self.ask("similarity", texts=texts, pooling=pooling, prompt=prompt, device=device, dtype=dtype)
 
     @checked_names
     def heads(

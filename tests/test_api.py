@@ -313,6 +313,7 @@ def test_an_answer_can_be_kept(home, verb, monkeypatch, tmp_path):
         "lens": {"text": TEXT},
         "ladder": {"text": TEXT}, "tokenize": {"texts": [TEXT]}, "predict": {"text": TEXT},
         "plausibility": {"text": "a b"},
+        "similarity": {"texts": [TEXT, "a b"], "pooling": "mean"},
         "heads": {"text": TEXT, "pair": "a b"}, "pretrain": {"text": TEXT},
     }  # fmt: skip
     if verb == "verify-merge":

@@ -32,6 +32,7 @@ COMMANDS = (  # as they are typed after the program's name
     f"predict demo-bert --text {TEXT} -k 5",
     'plausibility demo-gpt2 --text "the river flows to the sea."',
     'contrast demo-bert --first "a dog is an [MASK]." --second "a car is an [MASK]." -k 3',
+    'similarity demo-bert --pooling mean --text "a dog is an animal." --text "a cat is an animal."',
     'heads demo-bert --text "a large plant." --pair "it has leaves."',
     'pretrain demo-bert --text "a large plant with a thick trunk." --share 0.4',
     'tokenize demo-bert --text "the dog is an animal."',

@@ -175,8 +175,13 @@ class Tokens:
             tokens=tuple(self.visible(index) for index in encoding.ids),
         )
 
-    def encoding(self, text: str, pair: str | None = None) -> Encoding:
+    def encoding(self, text: str, pair: str | None = None, *, longest: int | None = None) -> Encoding:
         """Tokenize as `encode` does, and keep all that the library says: offsets, masks, words.
+
+        Args:
+            text: Of which the tokens are wanted.
+            pair: A second text.
+            longest: Tokens that are kept, special ones among them, by the library's own method; None: all.
 
         Raises:
             RequestError: If the text is empty, too long or no Unicode text.
@@ -184,7 +189,13 @@ class Tokens:
         """
         for part in (text, pair or ""):
             self.check_characters(part)
-        encoding = encode_carefully(self._tokenizer, text, pair)
+        if longest is not None:
+            with careful("texts that are cut"):
+                self._tokenizer.enable_truncation(longest, direction=self.truncation_side)
+        try:
+            encoding = encode_carefully(self._tokenizer, text, pair)
+        finally:
+            self._tokenizer.no_truncation()
         if not encoding.ids:
             raise RequestError("The text has no tokens: type a word or a sentence.")
         if len(encoding.ids) > MAX_TOKENS:

@@ -94,6 +94,11 @@ class About(Protocol):
         ...
 
     @property
+    def pipeline(self) -> Sequence[str]:
+        """What sentence-transformers runs one after another."""
+        ...
+
+    @property
     def is_causal(self) -> bool:
         """Whether the model predicts the next token, and no masked one."""
         ...
@@ -129,6 +134,7 @@ class Section:
     query: Callable[[Context], dict[str, str]] = lambda _: {}  # the page's inputs, for the link
     note: Callable[[Context], str] = lambda _: ""  # what the reader must know besides
     needs: tuple[str, ...] = ()  # options that name the other checkpoints that it asks about
+    applies: Callable[[Context], bool] = lambda _: True  # whether a report of everything has it
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,6 +83,8 @@ def make_report(
     tell(0.0, "Reading the headers")
     overview: About = ask("overview", lambda text: tell(0.0, text), hash_files=True)
     context = Context(opened, overview, _with_text(setting or ReportOptions(), opened, overview), needed)
+    if set(DEFAULT) <= set(chosen):
+        chosen = tuple(slug for slug in chosen if BY_SLUG[slug].applies(context))
     parts = []
     for place, slug in enumerate(chosen):
         title = PAGES[slug].title

@@ -9,11 +9,15 @@ PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+=-]{0,119}")
 
 # sentence-transformers' list of what it runs, and its settings of the first of them, under older names too
 MODULES = "modules.json"
+SENTENCE_SETTINGS = "config_sentence_transformers.json"  # of the whole: prompts, and which score compares two texts
 SENTENCE_CONFIGS = tuple(
     f"sentence_{kind}_config.json"
     for kind in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
 )
 INNER = re.compile(r"0_[A-Za-z0-9_-]{1,80}")  # the folder of the first, where it has one
+# The folders of those after it. A checkpoint's files lie in one folder, so theirs are called "1_Pooling+config.json".
+MODULE_FOLDER = re.compile(r"[1-9][0-9]?_[A-Za-z0-9_-]{1,40}")
+MODULE_FILES = ("config.json", "model.safetensors", "pytorch_model.bin")
 GENERATION = "generation_config.json"
 TEMPLATE = "chat_template.jinja"
 PARAMS = "params.json"  # Mistral's settings
@@ -29,7 +33,7 @@ CONFIGS = {
     "added_tokens.json": "json",
     "adapter_config.json": "json",
     PARAMS: "json",
-    **dict.fromkeys((MODULES, *SENTENCE_CONFIGS), "json"),
+    **dict.fromkeys((MODULES, SENTENCE_SETTINGS, *SENTENCE_CONFIGS), "json"),
 }
 VOCABULARIES = {
     "tokenizer.json": "json",
@@ -65,7 +69,28 @@ def file_format(name: str) -> str | None:
     for table in (CONFIGS, VOCABULARIES, INDEXES):
         if name in table:
             return table[name]
-    return weight_format(name)
+    return "json" if is_config(name) else weight_format(name)
+
+
+def module_file(folder: str, name: str) -> str | None:
+    """What a checkpoint calls a file in the folder of a module; None: it is not read."""
+    return f"{folder}+{name}" if MODULE_FOLDER.fullmatch(folder) and name in MODULE_FILES else None
+
+
+def is_of_module(name: str) -> bool:
+    """Whether a file is of a module that sentence-transformers runs after the transformer."""
+    folder, plus, file = name.partition("+")
+    return bool(plus) and module_file(folder, file) is not None
+
+
+def is_config(name: str) -> bool:
+    """Whether a file is a configuration, which is written anew."""
+    return name in CONFIGS or (is_of_module(name) and name.endswith("+config.json"))
+
+
+def shown_name(name: str) -> str:
+    """A file's name as a reader knows it, with its folder where that is a module's."""
+    return name.replace("+", "/", 1) if is_of_module(name) else name
 
 
 def weight_format(name: str) -> str | None:

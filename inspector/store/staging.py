@@ -28,7 +28,16 @@ from inspector.store.manifests.findings import TOTAL, Finding
 from inspector.store.manifests.manifest import FileInfo, Manifest, Translated
 from inspector.store.manifests.reader import FOLDER, WEIGHTS
 from inspector.store.modules import stage_modules
-from inspector.store.names import CONFIGS, INDEXES, MODULES, PARAMS, clean_name, file_format, weight_format
+from inspector.store.names import (
+    INDEXES,
+    MODULES,
+    PARAMS,
+    clean_name,
+    file_format,
+    is_config,
+    is_of_module,
+    weight_format,
+)
 from inspector.store.origins.sources import Source
 from inspector.store.readers.ggml import READ, as_stored
 from inspector.store.readers.index import Weights, choose_weights
@@ -117,7 +126,7 @@ class Rebuilt:
         for name, path in self.used.items():
             if not self._is_small(name):
                 target = self.built / WEIGHTS / name
-            elif name in CONFIGS:  # another server stages what was uploaded
+            elif is_config(name):  # another server stages what was uploaded
                 target = self.built / ORIGINALS / name
             else:
                 continue
@@ -161,7 +170,9 @@ def rebuilt(source: Source, *, settings: Settings, progress: Progress) -> Iterat
     used = {
         name: path
         for name, path in sorted(source.files.items())
-        if weight_format(name) is None or name in (*contents.weights.names, *contents.weights.numbered)
+        if weight_format(name) is None
+        or is_of_module(name)
+        or name in (*contents.weights.names, *contents.weights.numbered)
         if not contents.weights.alone or weight_format(name)
         if name not in INDEXES or name == contents.weights.index
         if name != PARAMS or "config.json" not in source.files

@@ -137,6 +137,13 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
             {"text": "the [MASK] of a country.", "view": "Two sentences", "second": "the [MASK] of a river."},
         ),
         Question(
+            "Why are these two sentences similar?",
+            "The score is the sum of what each pair of tokens brings: the darkest cells are the reason.",
+            "similarity",
+            BERT,
+            {"texts": "a dog is an animal.\na cat is an animal.", "pooling": "mean"},
+        ),
+        Question(
             "How does GPT-2 continue a text?",
             "The distribution of the next token, and a short generation.",
             "heads",
@@ -191,12 +198,6 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
             BERT,
         ),
         Question(
-            "Was my adapter really merged?",
-            "Its merge into the base is replayed: each tensor is merged, left out, merged twice, or of another base.",
-            "merge",
-            BERT,
-        ),
-        Question(
             "Why does my merged model answer like the base?",
             "Is the change missing, or lost in rounding to 16 bits? How much an adapter changes each weight, and what "
             "of it a merge into its base keeps.",
@@ -218,6 +219,12 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
             "Is this checkpoint complete and safe?",
             "Every check with its evidence, such as ties, heads, NaN, tokenizer and files, and what to do.",
             "checks",
+            BERT,
+        ),
+        Question(
+            "Was my adapter really merged?",
+            "Its merge into the base is replayed: each tensor is merged, left out, merged twice, or of another base.",
+            "merge",
             BERT,
         ),
     ),

@@ -20,7 +20,7 @@ UNKNOWN = "unknown page"  # a name that an address had and no page has; it stays
 # Pages of the catalog by what they are for; one that is not named here is in the first group.
 GROUPS = {
     "Look": ("overview", "sharing", "embeddings", "padding", "classes"),
-    "Ask": ("lens", "masked_lm", "heads"),
+    "Ask": ("lens", "masked_lm", "similarity", "heads"),
     "Judge": ("checks", "compare", "merge", "snapshots", "training"),
 }
 BESIDE = {"report": ("Report", "description"), "tour": ("Questions", "help"), "server": ("Server", "dns")}

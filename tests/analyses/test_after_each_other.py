@@ -45,6 +45,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "predict": {"text": MASKED, "k": 2},
     "plausibility": {"text": TEXT},
     "contrast": {"first": MASKED, "second": "w4 [MASK] w5"},
+    "similarity": {"texts": (TEXT, "w4 w5"), "pooling": "mean"},
     "heads": {"text": MASKED, "k": 2, "new_tokens": 2},
     "pretrain": {"text": TEXT, "pair": "w7 w8"},
     "tokenize": {"texts": (TEXT,)},

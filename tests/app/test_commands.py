@@ -37,6 +37,7 @@ ASKED: dict[str, dict[str, str]] = {
     "masked_lm": {"text": TEXT, "second": "a cat's [MASK]."},
     "heads": {"text": TEXT, "pair": "it's a dog.", "texts": "it's one.\ntwo"},
     "embeddings": {"token": "dog"},
+    "similarity": {"texts": "it's a dog.\na cat costs $5.", "pooling": "mean"},
     "compare": {"other": "demo-gpt2"},
     "padding": {"text": TEXT},
 }

@@ -29,6 +29,7 @@ PICTURES = {
     "padding": (PLOT, ""),
     "lens": (PLOT, ""),
     "masked_lm": (PLOT, ""),
+    "similarity": (PLOT, "&pooling=mean"),
     "heads": (PLOT, ""),
     "training": (PLOT, ""),
     "compare": (PLOT, "&other={checkpoint}"),
@@ -46,6 +47,7 @@ CHARTS = {
     "padding": "",
     "lens": "",
     "masked_lm": "",
+    "similarity": "&pooling=mean",
     "embeddings": "&tab=Norms",
     "snapshots": "&run=demo-run",
 }

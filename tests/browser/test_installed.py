@@ -41,6 +41,7 @@ OPTIONS = {
     "plausibility": ("--text", "a dog."),
     "ladder": ("--text", "a [MASK].", "--position", "2"),
     "lens": ("--text", "a [MASK]."),
+    "similarity": ("--text", "a dog.", "--text", "a cat.", "--pooling", "mean"),
     "heads": ("--text", "a dog.", "--pair", "it barks."),
     "pretrain": ("--text", "a dog.", "--pair", "it barks."),
 }

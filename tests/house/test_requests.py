@@ -53,7 +53,7 @@ EQUAL = ("device", "dtype", "seed")  # those whose defaults and bounds are equal
 DRAWN = {"head", "layer", "other", "position", "text"}
 # What a report asks besides its own setting, where that is not the default: example texts, the head
 # that the checkpoint has, and the second checkpoint.
-CHOSEN = {"text", "device", "dtype", "seed", "pair", "choices", "head", *BESIDE}
+CHOSEN = {"text", "texts", "device", "dtype", "seed", "pair", "choices", "head", *BESIDE}
 SINGLE_LINES = st.text(min_size=1).filter(lambda text: text.splitlines() == [text])
 
 

@@ -283,6 +283,7 @@ def test_segments_that_the_model_does_not_have_are_refused(tmp_path, open_path, 
     asked = {
         "lens": {"text": text}, "ladder": {"text": text}, "predict": {"text": text}, "plausibility": {"text": text},
         "padding": {"text": text}, "contrast": {"first": text, "second": "w3 [MASK]"},
+        "similarity": {"texts": (text, "w3"), "pooling": "mean"},
         "heads": {"text": text, "head": "masked_lm"}, "pretrain": {"text": text, "pair": "w3"},
     }  # fmt: skip
     for verb, parameters in asked.items():

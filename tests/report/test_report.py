@@ -27,6 +27,7 @@ from safetensors.numpy import load_file, save_file
 
 from inspector.analyses.overview.result import Overview
 from inspector.analyses.overview.result_tensors import StoredTensors
+from inspector.analyses.similarity.words import EXAMPLES
 from inspector.analyses.vocabulary_map import view as vocabulary
 from inspector.demo import DEMOS
 from inspector.errors import CancelledError, RequestError, WorkerError
@@ -156,9 +157,22 @@ def test_two_runs_give_the_same_bytes_but_for_the_date(make, bert, bert_page):
     again = make("demo-bert", 1)
     assert again is not bert
     assert without_date(write_page(again)) == without_date(bert_page)
-    asked = [section.slug for section in SECTIONS if not section.needs]  # other checkpoints
+    asked = [
+        section.slug for section in SECTIONS if not section.needs and section.applies(bert.context)
+    ]  # other checkpoints
     assert [part.slug for part in bert.parts] == asked
     assert not [part.slug for part in bert.parts if part.absent]
+
+
+def test_sentences_are_compared_in_the_report_of_a_sentence_encoder_alone(make, bert):
+    report = make(f"path:{MINILM}")
+    assert "similarity" in [part.slug for part in report.parts]
+    assert "similarity" not in [part.slug for part in bert.parts]
+    scores = table(report, "similarity", "scores")
+    assert scores["text"].tolist() == [*EXAMPLES[1:]]
+    assert scores["score"].tolist() == sorted(scores["score"], reverse=True)
+    (part,) = make("demo-bert", sections=("similarity",)).parts
+    assert "states no pooling" in (part.absent or "")
 
 
 def test_the_checks_stand_in_it_with_their_evidence(bert, bert_page):

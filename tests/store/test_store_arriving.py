@@ -33,7 +33,9 @@ from tests.store.store_builders import opened, small_checkpoint
 # What says how far the files have come; all else is as it will be.
 PROVISIONAL = {"fingerprint", "identity", "warnings", "files", "name"}
 QUESTIONS: dict[str, dict[str, Any]] = {"tokenize": {"texts": ["token1 token2"]}}
-REST = {"whatif": {"change": "clone"}, "project": {"method": "pca"}, "contrast": {"first": "a", "second": "b"}}
+REST = {"whatif": {"change": "clone"}, "project": {"method": "pca"}, "contrast": {"first": "a", "second": "b"}} | {
+    "similarity": {"texts": ("token1", "token2"), "pooling": "mean"}
+}
 TEXT = {"text": "token1 [MASK]"}
 
 

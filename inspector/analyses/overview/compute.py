@@ -25,6 +25,7 @@ from inspector.store.hashing import HASHES, HashCache
 from inspector.store.manifests.columns import Kind, Tensors, count_by_dtype, count_nbytes, count_numbers
 from inspector.store.manifests.entries import results_folder
 from inspector.store.manifests.manifest import Manifest
+from inspector.store.names import shown_name
 from inspector.store.readers.ggml import as_stored
 from inspector.store.readers.levels import read_setting
 from inspector.store.staging import NO_TOKENIZER, UNREAD_TOKENIZER
@@ -67,7 +68,9 @@ def overview(checkpoint: Checkpoint, request: OverviewRequest, *, progress: Prog
         model_type=config.get("model_type"),
         architecture=next(iter(config.get("architectures") or ()), None),
         files=tuple(
-            OverviewFile(file.name, file.format, file.nbytes, file.sha256 or digests.get(file.name), file.linked_from)
+            OverviewFile(
+                shown_name(file.name), file.format, file.nbytes, file.sha256 or digests.get(file.name), file.linked_from
+            )
             for file in manifest.files
         ),
         dtypes=_dtypes(stored.stored),

@@ -22,6 +22,7 @@ from inspector.store.configs import BLOCKS
 from inspector.store.manifests.columns import TensorInfo, Tensors, count_by_dtype, count_nbytes
 from inspector.store.manifests.entries import MANIFEST, OPENED, UPLOADS, load_manifest
 from inspector.store.manifests.manifest import Manifest
+from inspector.store.names import shown_name
 from inspector.store.readers.ggml import as_stored
 from inspector.store.readers.pickles import ITEMSIZES
 
@@ -230,9 +231,9 @@ def _is_place(found: Any, known: Known) -> bool:
 
 def _are_files(files: Any, known: Known) -> bool:
     told = [(each.name, each.format, each.nbytes, each.linked_from) for each in files]
-    hashes = {each.name: each.sha256 for each in known.manifest.files if each.sha256}
     held = known.manifest.files
-    return told == [(each.name, each.format, each.nbytes, each.linked_from) for each in held] and all(
+    hashes = {shown_name(each.name): each.sha256 for each in held if each.sha256}
+    return told == [(shown_name(each.name), each.format, each.nbytes, each.linked_from) for each in held] and all(
         each.sha256 == hashes.get(each.name, each.sha256) for each in files
     )
 

@@ -38,7 +38,7 @@ from inspector.store.manifests.documents import (
 from inspector.store.manifests.entries import MANIFEST, OPENED, ORIGINALS, UPLOADS, load_manifest, save_manifest
 from inspector.store.manifests.manifest import Manifest
 from inspector.store.manifests.reader import FOLDER, WEIGHTS, read_manifest, read_places
-from inspector.store.names import CONFIGS, VOCABULARIES, clean_name
+from inspector.store.names import VOCABULARIES, clean_name, is_config
 from inspector.store.origins.origin import Origin, Reach
 from inspector.store.origins.sources import Source, is_below
 from inspector.store.staging import is_kept
@@ -210,7 +210,7 @@ def _move_upload(
     """
     found = {}
     for name, place in read_places(document).items():
-        rebuilt = place.parent.name == FOLDER and name in CONFIGS
+        rebuilt = place.parent.name == FOLDER and is_config(name)
         target = built / (ORIGINALS if rebuilt else place.parent.name) / name
         unpacked = taken / target.relative_to(built)
         if place != PurePath(FOLDER, name) and place != PurePath(WEIGHTS, name):
@@ -242,7 +242,7 @@ def _copy_opened(taken: Path, built: Path, document: Mapping[str, Any], source: 
 def _copy_rest(taken: Path, built: Path) -> None:
     """Copy what a worker wrote for transformers: no descriptor that it holds leads to the copies."""
     for path in below(taken / FOLDER):
-        if path.name in CONFIGS or path.name in VOCABULARIES:
+        if is_config(path.name) or path.name in VOCABULARIES:
             target = built / FOLDER / path.name
             if not target.exists():
                 copy_file(path, target, limit=MAX_FOLDER_FILE)

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from inspector.errors import CheckpointError
 from inspector.progress import Progress
 from inspector.settings import Settings
-from inspector.store.names import CONFIGS, HEADERS, INDEXES, VOCABULARIES, weight_format
+from inspector.store.names import CONFIGS, HEADERS, INDEXES, MODULE_FILES, VOCABULARIES, weight_format
 from inspector.store.origins.origin import Origin, Reach
 from inspector.store.origins.sources import Source, folder_source
 from inspector.text import bytes_text
@@ -93,7 +93,8 @@ def download(model: str, *, progress: Progress) -> Path:
     progress(None, f"Requesting {model} from the hub")
     with asking(model):
         for wanted in (WANTED, OLD_WANTED):
-            patterns = [*wanted, *(f"0_*/{each}" for each in wanted)]  # what INNER matches
+            modules = (f"[1-9]*_*/{each}" for each in MODULE_FILES)  # what MODULE_FOLDER matches
+            patterns = [*wanted, *(f"0_*/{each}" for each in wanted), *modules]  # what INNER matches
             folder = Path(snapshot_download(model, allow_patterns=patterns, tqdm_class=_reporting(model, progress)))
             if any(folder.glob("*.safetensors")) or any(folder.glob("0_*/*.safetensors")):
                 break

@@ -10,7 +10,20 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from inspector.errors import CheckpointError
-from inspector.store.names import CONFIGS, INNER, MODULES, VOCABULARIES, file_format, weight_format
+from inspector.store.names import (
+    CONFIGS,
+    INNER,
+    MODULE_FILES,
+    MODULE_FOLDER,
+    MODULES,
+    SENTENCE_SETTINGS,
+    VOCABULARIES,
+    file_format,
+    is_of_module,
+    module_file,
+    shown_name,
+    weight_format,
+)
 from inspector.store.origins.links import follow_link
 from inspector.store.readers.index import SHARD
 from inspector.text import quoted
@@ -18,6 +31,8 @@ from inspector.text import quoted
 MAX_PATH = 1_000  # characters of a name with its folders
 BLOB = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")  # name in a hub's cache: of Git, or of the content
 JUNK = ("__MACOSX", "Thumbs.db", "desktop.ini")
+ABOVE = (MODULES, SENTENCE_SETTINGS)  # beside the transformer's folder, where it has one
+MAX_MODULE_FOLDERS = 32  # of sentence-transformers; published models have up to five
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,30 +60,43 @@ class Source:
 def choose_members(names: Iterable[str]) -> tuple[dict[str, str], tuple[str, ...]]:
     """Choose a checkpoint's files among the members of an archive or of a folder's upload.
 
-    Folders that hold everything are stripped; files in deeper folders are not read, but for the folder of
-    sentence-transformers' transformer where modules.json lies above it.
+    Folders that hold everything are stripped; files in deeper folders are not read, but for the folders of
+    sentence-transformers' modules where modules.json lies above them.
 
     Returns:
         Basename -> name for what is read, and the names of what is not.
 
     Raises:
-        CheckpointError: If a name is absolute, climbs, or occurs twice.
+        CheckpointError: If a name is absolute, climbs, or occurs twice, or there are too many modules.
     """
     paths = {name: _relative(name) for name in names}
     paths = {name: path for name, path in paths.items() if not _is_junk(path)}
     depth = _common_depth(list(paths.values()))
     relative = {name: PurePosixPath(*path.parts[depth:]) for name, path in paths.items()}
-    home = _transformer_folder(relative.values())
+    home, top = _transformer_folder(relative.values()), PurePosixPath()
+    piped = top / MODULES in relative.values()
     chosen: dict[str, str] = {}
     ignored = []
     for name, path in relative.items():
-        if file_format(path.name) is None or path.parent != (home if path.name != MODULES else PurePosixPath()):
+        called = path.name
+        if piped and len(path.parts) == 2 and (found := module_file(path.parent.name, path.name)):
+            called = found
+        elif file_format(path.name) is None or path.parent != (top if path.name in ABOVE else home):
             ignored.append(str(path))
-        elif path.name in chosen:
-            raise CheckpointError(f"{path.name} occurs twice: pack the folder again, with each file once.")
-        else:
-            chosen[path.name] = name
-    return chosen, tuple(sorted(ignored))
+            continue
+        if called in chosen:
+            raise CheckpointError(f"{shown_name(called)} occurs twice: pack the folder again, with each file once.")
+        chosen[called] = name
+    _refuse_many({name.partition("+")[0] for name in chosen if is_of_module(name)})
+    return dict(sorted(chosen.items(), key=lambda each: is_of_module(each[0]))), tuple(sorted(ignored))
+
+
+def _refuse_many(folders: Collection[str]) -> None:
+    if len(folders) > MAX_MODULE_FOLDERS:
+        raise CheckpointError(
+            f"There are {len(folders):,} folders beside {MODULES} that are called as modules are; at most "
+            f"{MAX_MODULE_FOLDERS} are read: keep those that it lists."
+        )
 
 
 def _transformer_folder(paths: Iterable[PurePosixPath]) -> PurePosixPath:
@@ -104,7 +132,7 @@ def choose_snapshots(names: Iterable[str]) -> dict[str, tuple[dict[str, str], tu
 
 
 def _is_weight(name: str) -> bool:
-    return file_format(name) is not None and weight_format(name) is not None
+    return file_format(name) is not None and weight_format(name) is not None and not is_of_module(name)
 
 
 def folder_source(folder: Path, *, kind: str, name: str, within: tuple[Path, ...] = (), links: bool = False) -> Source:
@@ -116,19 +144,30 @@ def folder_source(folder: Path, *, kind: str, name: str, within: tuple[Path, ...
         links: Whether any link is followed.
 
     Raises:
-        CheckpointError: If a file is another link.
+        CheckpointError: If a file is another link, or there are too many modules.
     """
     names = {path.name for path in folder.iterdir()}
     read = {each for each in names if file_format(each)}
     inner = _inner_folder(folder, names)
     if inner:
-        files = _own_files(folder, {MODULES}, within)
+        files = _own_files(folder, names.intersection(ABOVE), within)
         files = _own_files(inner, {path.name for path in inner.iterdir() if file_format(path.name)}, within) | files
     else:
         files = {each: folder / each for each in sorted(read)} if links else _own_files(folder, read, within)
-    ignored = tuple(sorted(names - files.keys()))
-    folders = (folder, inner) if inner else (folder,)
+    modules = _module_folders(folder, names)
+    for each in modules:
+        found = _own_files(each, {path.name for path in each.iterdir()}.intersection(MODULE_FILES), within)
+        files |= {called: path for base, path in found.items() if (called := module_file(each.name, base))}
+    ignored = tuple(sorted(names - files.keys() - {each.name for each in modules}))
+    folders = (folder, *((inner,) if inner else ()), *modules)
     return Source(kind, name, files, ignored, owned=False, folders=folders, links=_linked(files, folders))
+
+
+def _module_folders(folder: Path, names: Collection[str]) -> list[Path]:
+    """The folders of the modules that sentence-transformers runs after its transformer."""
+    called = [name for name in sorted(names) if MODULE_FOLDER.fullmatch(name)] if MODULES in names else []
+    _refuse_many(called)
+    return [each for name in called if not (each := folder / name).is_symlink() and each.is_dir()]
 
 
 def _inner_folder(folder: Path, names: Collection[str]) -> Path | None:
@@ -179,7 +218,12 @@ def _own_file(path: Path, within: tuple[Path, ...]) -> Path:
 
 
 def _linked(files: Mapping[str, Path], folders: Iterable[Path]) -> frozenset[str]:
-    return frozenset(name for name, path in files.items() if path not in {folder / name for folder in folders})
+    bases = {name: name.partition("+")[2] if is_of_module(name) else name for name in files}
+    return frozenset(
+        name
+        for name, path in files.items()
+        if path not in {folder / each for folder in folders for each in (name, bases[name])}
+    )
 
 
 def is_below(path: Path, roots: Iterable[Path]) -> bool:

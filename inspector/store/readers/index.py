@@ -11,7 +11,7 @@ from typing import Any
 from inspector.errors import CheckpointError
 from inspector.store.adapters import is_adapter_file
 from inspector.store.foreign.conversions import how_to_convert
-from inspector.store.names import PLAIN_NAME, weight_format
+from inspector.store.names import PLAIN_NAME, is_of_module, weight_format
 from inspector.store.readers.jsons import read_json
 from inspector.text import quoted
 
@@ -74,7 +74,7 @@ def choose_weights(files: Mapping[str, Path], ignored: Sequence[str] = ()) -> We
     Raises:
         CheckpointError: If there are no weights, several sets of them, or shards are missing.
     """
-    weights = [name for name in files if weight_format(name)]
+    weights = [name for name in files if weight_format(name) and not is_of_module(name)]
     beside = [name for name in weights if is_adapter_file(name)]
     read = weights if len(beside) == len(weights) else [name for name in weights if name not in beside]
     by_format = {

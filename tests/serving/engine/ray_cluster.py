@@ -34,6 +34,7 @@ QUESTIONS: dict[str, dict[str, Any]] = {  # those without parameters are not lis
     "predict": {"text": TEXT},
     "plausibility": {"text": "the dog is"},
     "contrast": {"first": TEXT, "second": "the cat is an [MASK] ."},
+    "similarity": {"texts": ["the dog", "the cat"], "pooling": "mean"},
     "heads": {"text": "the dog", "pair": "the cat"},
     "pretrain": {"text": "the dog is an animal", "pair": "the cat is an animal"},
     "tokenize": {"texts": ["the dog", "cat"]},

@@ -39,6 +39,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "project": {"method": "pca"},
     "padding": {"text": "a dog is an animal."},
     "pretrain": {"text": "a dog is an animal."},
+    "similarity": {"texts": (TEXT, "a dog."), "pooling": "mean"},
     "heads": {"head": "masked_lm", "text": TEXT},
 }
 OPENED: list[list[str]] = []  # a list for each watch that is on

@@ -1,0 +1,1 @@
+"""Why are these texts similar?"""
