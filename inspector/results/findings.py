@@ -126,6 +126,27 @@ TABLE = (
         ITS_CONFIG,
     ),
     Finding(
+        "loading.quantized.missing",
+        LOADING,
+        "quantized weight without its scale",
+        "A quantized weight lacks the scale, zero point or absmax that the others have.",
+        "Look for the file that has it, or have the weights quantized again.",
+    ),
+    Finding(
+        "loading.quantized.other-shape",
+        LOADING,
+        "scale of another shape",
+        "The scale, zero point or absmax of a quantized weight does not have the shape that its scheme asks for.",
+        "Look for the file that has it, or have the weights quantized again.",
+    ),
+    Finding(
+        "loading.quantized.left-over",
+        LOADING,
+        "scale without a quantized weight",
+        "A scale, zero point or absmax belongs to a weight that is not stored as codes.",
+        "Compare the tensors with those where the weights come from.",
+    ),
+    Finding(
         "loading.class.other-type",
         LOADING,
         "class of another kind of model",

@@ -127,11 +127,13 @@ def _by_headers(checkpoint: Checkpoint, progress: Progress) -> tuple[tuple[Check
 def _loading(checkpoint: Checkpoint, built: Built | Unbuilt) -> tuple[Check, tuple[LoadingRow, ...]]:
     """The check of what a loader makes of the tensors, and that by pattern of names."""
     if not (isinstance(built, Unbuilt) and built.lacks_library):
-        from inspector.analyses.checks.compute_loading.checking import check_loading
+        from inspector.analyses.checks.compute_loading.checking import check_codes, check_loading
         from inspector.analyses.checks.compute_loading.contract import loading_rows
 
         if checkpoint.structure and (rows := loading_rows(checkpoint)):
             return check_loading(checkpoint, checkpoint.structure[0], rows), rows
+        if found := check_codes(checkpoint):
+            return found, ()
     why = built if isinstance(built, Unbuilt) else Unbuilt(words.NO_MODEL)
     return not_built(checkpoint, LOADING, why), ()
 

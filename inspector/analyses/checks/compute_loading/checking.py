@@ -10,7 +10,8 @@ import transformers
 from transformers import PreTrainedModel
 
 from inspector.analyses.checks import words_loading as words
-from inspector.analyses.checks.compute_parts import at_least, conclude
+from inspector.analyses.checks.compute_loading.companions import check_companions
+from inspector.analyses.checks.compute_parts import RANK, at_least, conclude
 from inspector.analyses.checks.result import OUTCOMES, Check, Evidence, LoadingRow
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.prediction import find_prediction
@@ -28,14 +29,31 @@ def check_loading(checkpoint: Checkpoint, model: PreTrainedModel, rows: tuple[Lo
         model: Of the class, on the meta device.
         rows: Of the contract; what is missing or left over other checks say.
     """
-    evidence = [*_class(checkpoint), *_heads(checkpoint, model), *_prediction(checkpoint, model)]
+    evidence = [
+        *check_companions(checkpoint),
+        *_class(checkpoint),
+        *_heads(checkpoint, model),
+        *_prediction(checkpoint, model),
+    ]
     counted: Counter[str] = Counter()
     for row in rows:
         counted[row.outcome] += row.count
     said = words.outcomes(type(model).__name__, {each: counted[each] for each in reversed(OUTCOMES) if counted[each]})
-    if odd := at_least("minor", evidence):
-        return conclude(LOADING, evidence, odd[0].detail, words.STEPS[odd[0].problem])
-    return conclude(LOADING, evidence, said)
+    return _judge(evidence) or conclude(LOADING, evidence, said)
+
+
+def check_codes(checkpoint: Checkpoint) -> Check | None:
+    """What is wrong with what belongs to quantized weights; None where nothing is, so far as names tell."""
+    return _judge([*check_companions(checkpoint)])
+
+
+def _judge(evidence: list[Evidence]) -> Check | None:
+    """The check of some evidence; None where nothing is odd."""
+    odd = at_least("minor", sorted(evidence, key=lambda each: -RANK[each.severity]))
+    if not odd:
+        return None
+    said = words.first_of(len(odd), odd[0].subject, odd[0].detail)
+    return conclude(LOADING, evidence, said, words.STEPS[odd[0].problem])
 
 
 def _class(checkpoint: Checkpoint) -> Iterator[Evidence]:

@@ -27,8 +27,19 @@ UNEVEN = (
 )
 OTHER_HEADS = "another number of heads"
 FEWER_AHEAD = "fewer layers for multi-token prediction than declared"
+NO_COMPANION = "quantized weight without its scale"
+LACKS = "{lacks} is not in the files, while {others:,} other quantized weights have one: these codes stand for nothing."
+OTHER_COMPANION = "scale of another shape"
+UNFIT = "The codes are {codes}, which does not go with what is beside them: {beside}."
+SPARE_COMPANION = "scale without a quantized weight"
+PLAIN = "It belongs to codes, but the weight beside it is stored as {}."
+NO_CODES = "It belongs to codes, and there are none beside it."
+QUANTIZE_AGAIN = "Look for the file that has it, or have the weights quantized again."
 COMPARE = "Compare config.json with the one that was saved with these weights."
 STEPS = {
+    NO_COMPANION: QUANTIZE_AGAIN,
+    OTHER_COMPANION: QUANTIZE_AGAIN,
+    SPARE_COMPANION: "Compare the tensors with those where the weights come from.",
     OF_ANOTHER_KIND: "If the weights are of that class, set model_type to its type. Otherwise name the class that was "
     "saved.",
     UNEVEN_GROUPS: COMPARE,
@@ -55,6 +66,11 @@ def outcomes(model_class: str, counts: Mapping[str, int]) -> str:
     total = sum(count for outcome, count in counts.items() if outcome != "new")
     told = ", ".join(CLAUSES[outcome].format(f"{count:,}") for outcome, count in counts.items())
     return f"{model_class} is made of {plural(total, 'tensor')}: {told}."
+
+
+def first_of(count: int, subject: str, detail: str) -> str:
+    """What was found first, the worst, and how much more."""
+    return f"{subject}: {detail}{f' And {count - 1:,} more.' if count > 1 else ''}"
 
 
 def heads(rows: int, held: int, size: int, *, key: str, said: int) -> str:
