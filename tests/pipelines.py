@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
+from safetensors.torch import save_file
 from transformers import T5EncoderModel
 
 from tests.families import random_model, save_checkpoint
@@ -52,7 +54,8 @@ def add_modules(folder: Path, types: Sequence[str] = OLD, *, inner: str = "", **
     write_json(folder / places[1] / "config.json", pooling)
     for place in places:
         if place.endswith("_Dense"):
-            (folder / place / "pytorch_model.bin").write_bytes(b"the weights of another module")
+            write_json(folder / place / "config.json", {"in_features": 32, "out_features": 32, "bias": False})
+            save_file({"linear.weight": torch.eye(32)}, folder / place / "model.safetensors")
     write_json(home / "sentence_bert_config.json", settings or {"max_seq_length": 32, "do_lower_case": False})
     return folder
 
