@@ -215,4 +215,4 @@ def test_the_base_is_told_from_sampled_matrices(open_app: Open, tuned: str) -> N
     assert "demo-bert was fine-tuned from tuned, or tuned from demo-bert" in said(app)
     sampled = table(app, "coefficient").set_index("name")
     assert sampled[~sampled["equal"]].index.tolist() == [SCALED]
-    assert sampled["coefficient"][SCALED] == pytest.approx(1 / 1.1, abs=1e-4)
+    assert sampled["coefficient"].to_dict()[SCALED] == pytest.approx(1 / 1.1, abs=1e-4)
