@@ -33,5 +33,4 @@ with st.container(key="questions", gap="xsmall"):
                     icon=page.symbol,
                     inputs=question.query,
                 )
-                st.caption(f"{literal(question.look)} *{page.title}, {question.checkpoint}.*")
-st.caption("Open your own in the sidebar: every page works the same.")
+                st.caption(literal(question.look))

@@ -30,7 +30,7 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
         Question(
             "Why is BERT's [PAD] vector not zero?",
             "padding_idx blocks only the gradient through the look-up; a tied output layer pushes the same row at "
-            "every step. Both paths are measured on a batch.",
+            "every step.",
             "padding",
             BERT,
         ),

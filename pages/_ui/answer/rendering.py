@@ -212,7 +212,7 @@ class PageView:
 def _is_prose(frame: pd.DataFrame) -> bool:
     """Whether cells of a short table are sentences, which a grid would cut."""
     return len(frame) <= FEW and any(
-        isinstance(cell, str) and len(cell) > WORDY and " " in cell for column in frame for cell in frame[column]
+        isinstance(cell, str) and len(cell) > WORDY and cell.endswith(".") for column in frame for cell in frame[column]
     )
 
 
