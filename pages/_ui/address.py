@@ -28,6 +28,7 @@ LOST = "lost in the link"  # name in the address -> Lost
 PAGE = "page"  # where the last run was
 REFUSED = "refused in the link"  # name in the address -> (what it asks for, the field's value in its place)
 ALONG = "came along"  # True: the page before wrote this address, no link did
+CAME = "what came along"  # name -> value: of the page before, and asked for by no link, also once its field is drawn
 LINKED = "a link of ours was clicked"  # True: the page that is drawn next was asked for with its inputs
 ABOVE = "place above the page"  # of a run that a link began; else None
 VIEWS = "views"  # page -> what its fields had in the address when it was drawn last
@@ -73,6 +74,7 @@ def judged(page: str) -> Iterator[None]:
     state[ABOVE] = place if opened or linked else None
     state[ALONG] = arrived and not linked
     if arrived or linked:
+        state[CAME] = {} if linked else st.query_params.to_dict()
         state.pop(REFUSED, None)
         _forget_left({name for name in _left() if name not in st.query_params})
     state[LOST] = {
@@ -155,7 +157,8 @@ def _forget_left(names: Collection[str]) -> None:
 
 def asked(name: str) -> str | None:
     """What a link asks for; None where the address came along from the page before."""
-    return None if st.session_state.get(ALONG) else st.query_params.get(name)
+    value = st.query_params.get(name)
+    return None if st.session_state.get(ALONG) or st.session_state.get(CAME, {}).get(name) == value else value
 
 
 def refused(name: str, value: Any) -> str | None:
@@ -215,7 +218,8 @@ def _seed_and_say(self: SessionState, metadata: Any, user_key: str, widget_id: s
         self._clear_url_param(user_key)
         taken = False
     value = self[user_key] if taken else metadata.deserializer(None)
-    if not _is(value, url_value, metadata):
+    came = self[CAME].get(user_key) == url_value if CAME in self else False
+    if not came and not _is(value, url_value, metadata):
         shown, choices = _text(metadata.serializer(value)), _choices(metadata)
         lost = LostValue(_text(url_value), shown, choices, value)
         before = self[LOST] if LOST in self else {}  # noqa: SIM401, it has no get

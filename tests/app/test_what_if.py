@@ -66,8 +66,9 @@ def test_why_is_answered_with_the_checkpoints_own_numbers(open_app: Open) -> Non
 def test_steps_of_another_page_are_not_asked_for_here(open_app: Open) -> None:
     app = open_app("training", checkpoint="demo-gpt2", steps="500", learning_rate="0.001")
     assert not app.error
-    app.query_params["tab"] = "What if"
     app.switch_page("pages/sharing.py").run()
+    app.session_state["tab"] = "What if"
+    app.run()
     assert not app.error
     app.run()
     assert app.number_input(key="steps").value == 1
