@@ -94,12 +94,12 @@ def drawn(draw: Callable[[Theme], go.Figure], *, narrow: Callable[[Theme], go.Fi
         A figure that, if it is not what is on paper, carries what is otherwise there, for the files made of it.
     """
     theme = session.theme()
-    own = narrow if narrow and session.is_phone() else draw
-    figure = own(theme)
+    phone = session.is_phone()
+    figure = (narrow if narrow and phone else draw)(theme)
     figure.layout.paper_bgcolor = theme.page  # what is drawn without a ground is lost on another
-    if own is not draw:
+    if phone:
         _break_title(figure)
-    if theme is not LIGHT or own is not draw:
+    if theme is not LIGHT or phone:
         shown = plain(figure, theme)
         paper = list(changes(shown, plain(draw(LIGHT), LIGHT)))
         figure.update_layout(meta=shown["layout"].get("meta", {}) | {"paper": paper})
