@@ -70,8 +70,6 @@ def test_steps_of_another_page_are_not_asked_for_here(open_app: Open) -> None:
     app.session_state["tab"] = "What if"
     app.run()
     assert not app.error
-    del app.query_params["steps"], app.query_params["learning_rate"]  # as a browser does, which the test has none of
-    app.session_state["tab"] = "What if"
     app.run()
     assert app.number_input(key="steps").value == 1
     linked = open_app("sharing", checkpoint="demo-gpt2", tab="What if", steps="500")
