@@ -357,7 +357,10 @@ def _fetch(
             lambda progress: fetch_headers(model, known, progress=progress), reference, settings, tell, kind
         )
         if found is not None:
-            return put_headers(model, found, settings)
+            try:
+                return put_headers(model, found, settings)
+            except OSError as error:
+                raise WorkerError(disk_sentence(error, settings) or NO_HOME.format(reason=error.strerror)) from error
     name = _fetched(lambda progress: download(model, progress=progress).name, reference, settings, tell, kind)
     return versions_folder(model) / Path(str(name)).name
 

@@ -55,11 +55,20 @@ class _Lines(logging.Formatter):
 
 
 class _Bounded(logging.Filter):
+    """So many lines of each kind, so that none hides the others; the next one that passes says how many did not."""
+
     def __init__(self) -> None:
         super().__init__()
-        self._begun, self._passed = time.monotonic(), 0
+        self._begun = time.monotonic()
+        self._seen: dict[tuple[str, str], tuple[int, int]] = {}  # logger and message -> lines that passed, and not
 
     def filter(self, record: logging.LogRecord) -> bool:
-        passes = self._passed < MOST_LINES + A_SECOND * (time.monotonic() - self._begun)
-        self._passed += passes
-        return passes
+        kind = (record.name, str(record.msg))  # a constant: what differs stands in the facts
+        passed, left_out = self._seen.get(kind, (0, 0))
+        if passed >= MOST_LINES + A_SECOND * (time.monotonic() - self._begun):
+            self._seen[kind] = passed, left_out + 1
+            return False
+        if left_out:
+            record.facts = {**getattr(record, "facts", {}), "left_out_before": left_out}
+        self._seen[kind] = passed + 1, 0
+        return True

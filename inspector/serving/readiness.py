@@ -11,6 +11,7 @@ import errno
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from threading import Lock
 
 from starlette.concurrency import run_in_threadpool
@@ -28,6 +29,8 @@ from inspector.store.disk import disk_sentence
 READY = "_stcore/ready"
 FRESH_SECONDS = 2.0  # for which what was found is told again
 LOOK_SECONDS = 10.0  # between two looks when nobody asks
+LATE_SECONDS = 15.0  # of a look, after which the store counts as silent
+SILENT = "The store does not answer: look at its disk, and at the network to the shared store."
 NO_FILES = (
     "The server has as many files and connections open as the system allows it: raise that limit (nofile), or wait "
     "until users leave."
@@ -40,9 +43,9 @@ def check_start(settings: Settings) -> None:
     Raises:
         SettingsError: If it cannot; the text says why.
     """
-    for find in (engine_fault, home_fault):
-        if fault := find(settings):
-            raise SettingsError(fault)
+    fault = engine_fault(settings) or home_fault(settings, full=False)
+    if fault:
+        raise SettingsError(fault)
 
 
 def faults(settings: Settings) -> tuple[str, ...]:
@@ -51,8 +54,8 @@ def faults(settings: Settings) -> tuple[str, ...]:
     return tuple(fault for fault in found if fault)
 
 
-def home_fault(settings: Settings) -> str:
-    """Why nothing could be stored; empty: it can."""
+def home_fault(settings: Settings, *, full: bool = True) -> str:
+    """Why nothing could be stored; empty: it can. A full disk counts if `full`: people make room in the app."""
     try:
         settings.home.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=settings.home) as file:
@@ -60,6 +63,8 @@ def home_fault(settings: Settings) -> str:
     except OSError as error:
         if error.errno in {errno.EMFILE, errno.ENFILE}:
             return NO_FILES
+        if not full and error.errno in {errno.ENOSPC, errno.EDQUOT}:
+            return ""
         return disk_sentence(error, settings) or (
             f"The store's folder cannot be written ({error.strerror}): set INSPECTOR_HOME to a folder that belongs to "
             "the server's user."
@@ -108,10 +113,14 @@ class Readiness:
         self._lock = Lock()
         self._found: tuple[str, ...] = ()
         self._when: float | None = None
+        self._begun = 0.0  # of the last look
 
     def look(self) -> tuple[str, ...]:
-        """What is wrong now, or was a moment ago; a change goes to the log."""
-        with self._lock:
+        """What is wrong now, or was a moment ago; a change goes to the log. One thread looks at a time."""
+        if not self._lock.acquire(blocking=False):  # a store that hangs holds one thread, and not all that there are
+            return (SILENT,) if self._clock() - self._begun > LATE_SECONDS else self._found
+        try:
+            self._begun = self._clock()
             if self._when is None or self._clock() - self._when > FRESH_SECONDS:
                 found = self._find(self._settings)
                 for fault in found:
@@ -121,11 +130,14 @@ class Readiness:
                     record("ready again")
                 self._found, self._when = found, self._clock()
             return self._found
+        finally:
+            self._lock.release()
 
     async def watch(self) -> None:
         """Look again and again, so that the log tells of changes that nobody asks about."""
         while True:
-            await run_in_threadpool(self.look)
+            with suppress(Exception):  # the next look may succeed
+                await run_in_threadpool(self.look)
             await asyncio.sleep(LOOK_SECONDS)
 
 

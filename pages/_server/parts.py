@@ -118,8 +118,10 @@ def draw_endings(engine: Engine) -> None:
 def _shown(name: str) -> str:
     """A checkpoint's name, unless it is another user's."""
     asker = sign_in.asker()
-    known = asker.sees_all or not name or name in BUNDLED
-    if known or any(name == each.name for each in list_uploads(settings(), asker)):
+    if asker.sees_all or not name:
+        return name
+    own = {*BUNDLED, *(each.name for each in list_uploads(settings(), asker))}
+    if name in own or own.issuperset(name.split(" + ")):  # a base and its adapter
         return name
     return "another user's checkpoint"
 

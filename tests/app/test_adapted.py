@@ -71,7 +71,7 @@ def test_every_page_answers_for_both(open_app: Open, slug: str) -> None:
     assert not app.error, app.error[0].value
     assert slug == "snapshots" or any(f"**{NAME}**" in each.value for each in app.caption)
     commands = [line for code in app.code for line in code.value.splitlines() if f" {BASE} " in f"{line} "]
-    assert commands or slug in ("compare", "snapshots")
+    assert commands or slug in ("compare", "similarity", "snapshots")
     assert all(f" {BASE} --adapter={ADAPTER}" in line for line in commands)
 
 

@@ -47,7 +47,7 @@ def test_minilm_uploaded_as_a_zip_answers_on_every_page(page: Page, server: Serv
 
     go_to(page, "embeddings")
     expect_page(page, "embeddings", "minilm")
-    expect(page.get_by_text("30,522 rows of")).to_be_visible()
+    expect(page.get_by_test_id("stMain").get_by_text("30,522 × 384").first).to_be_visible()
     expect(page.get_by_text("padding (1)")).to_be_visible()
     expect(page.get_by_test_id("stMain").get_by_text("1.1110")).to_be_visible()  # the median norm
 

@@ -59,6 +59,21 @@ def test_lines_without_end_fill_no_disk(written, monkeypatch):
     assert len(written().splitlines()) == 5
 
 
+def test_lines_of_one_kind_hide_no_other_and_are_counted(written, monkeypatch):
+    monkeypatch.setattr(log, "MOST_LINES", 5)
+    now = [0.0]
+    monkeypatch.setattr(log.time, "monotonic", lambda: now[0])
+    start_log("json")
+    for _ in range(20):
+        record("refused", why="x")
+    record("delete")
+    now[0] = 1.0
+    record("refused", why="x")
+    lines = [json.loads(line) for line in written().splitlines()]
+    assert [line["what"] for line in lines] == ["refused"] * 5 + ["delete", "refused"]
+    assert lines[-1]["left_out_before"] == 15
+
+
 def test_a_refusal_names_who_and_why_and_neither_secret_nor_address(written):
     start_log("text")
     guarded = AccessControl(_app, settings=read_serving(PROXY))

@@ -7,13 +7,23 @@ import logging
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from threading import Event, Thread
 
 import pytest
 
 from inspector.errors import SettingsError
 from inspector.serving import readiness
 from inspector.serving.engine.ray import cluster
-from inspector.serving.readiness import FRESH_SECONDS, NO_FILES, Readiness, ReadyAddress, check_start, faults
+from inspector.serving.readiness import (
+    FRESH_SECONDS,
+    LATE_SECONDS,
+    NO_FILES,
+    SILENT,
+    Readiness,
+    ReadyAddress,
+    check_start,
+    faults,
+)
 from inspector.settings import Settings, read_settings
 from tests.serving.test_serving_door import ask
 
@@ -57,6 +67,37 @@ def test_what_stops_writing_is_named(monkeypatch, settings, number, words):
     monkeypatch.setattr(readiness.tempfile, "TemporaryFile", refused)
     (fault,) = faults(settings)
     assert words in fault
+
+
+def test_a_full_disk_stops_no_start_since_people_make_room_in_the_app(monkeypatch, settings):
+    def refused(**_: object) -> None:
+        raise OSError(errno.ENOSPC, "")
+
+    monkeypatch.setattr(readiness.tempfile, "TemporaryFile", refused)
+    check_start(settings)
+    assert faults(settings)
+
+
+def test_a_store_that_hangs_holds_one_thread_and_is_told_of(settings):
+    now, began, goes_on = [0.0], Event(), Event()
+
+    def hangs(_: Settings) -> tuple[str, ...]:
+        began.set()
+        goes_on.wait()
+        return ()
+
+    known = Readiness(settings, look=hangs, clock=lambda: now[0])
+    thread = Thread(target=known.look)
+    thread.start()
+    began.wait()
+    try:
+        assert known.look() == ()  # it may still answer
+        now[0] = LATE_SECONDS + 1
+        assert known.look() == (SILENT,)
+    finally:
+        goes_on.set()
+        thread.join()
+    assert known.look() == ()
 
 
 def test_a_cluster_without_ray_stops_the_start(monkeypatch, settings):

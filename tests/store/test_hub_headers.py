@@ -40,7 +40,7 @@ import json, sys
 from inspector.errors import CheckpointError
 from inspector.progress import no_progress
 from inspector.store.origins import hub_headers
-hub_headers.SLOWEST = 0.5
+hub_headers.SLOWEST = 2.0
 for model in sys.argv[1:]:
     try:
         found = hub_headers.fetch_headers(model, (), progress=no_progress)
@@ -169,6 +169,11 @@ def test_the_store_counts_the_bytes_on_the_disk_and_may_remove_them(settings: Se
     for each in quota.results(settings):
         each.remove()
     assert known_headers(settings) == ()
+
+
+def test_headers_that_were_removed_meanwhile_are_one_sentence(settings: Settings) -> None:
+    with pytest.raises(CheckpointError, match="removed to make room: try again"):
+        put_headers("org/model", {"commit": COMMIT}, settings)
 
 
 @pytest.mark.parametrize("name", ["../x.safetensors", "/x.safetensors", "a/b/x.safetensors", "sub/x.safetensors", ".x"])

@@ -170,7 +170,8 @@ def _warnings(checkpoint: Checkpoint, parameters: list[Sorted], example: DecayEx
     for first, *others in shared_names((each.names[0], each.tensor) for each in trained):
         said.append(words.ON_ONE_MEMORY.format(first=first, others=", ".join(others)))
     if example is None:
-        said.append(words.LATER if checkpoint.manifest.is_outline else words.NO_EXAMPLE)
+        coming = words.LATER if checkpoint.manifest.is_outline else words.NO_EXAMPLE
+        said.append(words.ON_HUB if checkpoint.manifest.is_on_hub else coming)
     return said
 
 

@@ -245,8 +245,12 @@ class LocalEngine:
     def _forget_gone(self, job: LocalJob, outcome: Any) -> None:
         """Forget a checkpoint that a worker cannot find, so that it can be opened again."""
         if isinstance(outcome, CheckpointError) and isinstance(job.request, RunRequest):
-            for fingerprint in job.request.about:
+            for fingerprint in self.gone(job.request.about):
                 self._book.forget(fingerprint)
+
+    def gone(self, about: tuple[str, ...]) -> tuple[str, ...]:
+        """What to forget after a refusal: of a pair, which a strange adapter can make fail, only what is not there."""
+        return about if len(about) == 1 else tuple(e for e in about if not is_held(e, settings=self._settings))
 
     def _dispatch(self) -> None:
         """Give waiting jobs to free workers; the caller does not hold the lock."""

@@ -14,7 +14,16 @@ from typing import Any, ClassVar
 from inspector.errors import CheckpointError
 from inspector.progress import Progress
 from inspector.settings import Settings
-from inspector.store.names import CONFIGS, HEADERS, INDEXES, MODULE_FILES, VOCABULARIES, weight_format
+from inspector.store.names import (
+    CONFIGS,
+    HEADERS,
+    INDEXES,
+    MODULE_FILES,
+    MODULE_FOLDER,
+    MODULES,
+    VOCABULARIES,
+    weight_format,
+)
 from inspector.store.origins.origin import Origin, Reach
 from inspector.store.origins.sources import Source, folder_source
 from inspector.text import bytes_text
@@ -93,12 +102,30 @@ def download(model: str, *, progress: Progress) -> Path:
     progress(None, f"Requesting {model} from the hub")
     with asking(model):
         for wanted in (WANTED, OLD_WANTED):
-            modules = (f"[1-9]*_*/{each}" for each in MODULE_FILES)  # what MODULE_FOLDER matches
-            patterns = [*wanted, *(f"0_*/{each}" for each in wanted), *modules]  # what INNER matches
+            patterns = [*wanted, *(f"0_*/{each}" for each in wanted)]  # what INNER matches
             folder = Path(snapshot_download(model, allow_patterns=patterns, tqdm_class=_reporting(model, progress)))
             if any(folder.glob("*.safetensors")) or any(folder.glob("0_*/*.safetensors")):
                 break
+        if (folder / MODULES).is_file() and (modules := _module_files(model, folder.name)):
+            snapshot_download(model, revision=folder.name, allow_patterns=modules)
     return folder
+
+
+def _module_files(model: str, commit: str) -> list[str]:
+    """The files of sentence-transformers' further modules; none where the hub is out of reach: the cache may have them.
+
+    By exact names: a pattern's star goes into folders of folders.
+    """
+    from httpx2 import HTTPError
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import OfflineModeIsEnabled
+
+    try:
+        listed = HfApi().list_repo_files(model, revision=commit)
+    except (HTTPError, OfflineModeIsEnabled, ConnectionError, TimeoutError):
+        return []
+    split = ((name, *name.partition("/")[::2]) for name in listed)
+    return [name for name, folder, file in split if MODULE_FOLDER.fullmatch(folder) and file in MODULE_FILES]
 
 
 @contextmanager

@@ -151,6 +151,8 @@ def put_headers(model: str, found: Mapping[str, Any], settings: Settings) -> Pat
     if "headers" not in found and target.is_dir():
         os.utime(target)
         return target
+    if "headers" not in found:
+        raise CheckpointError(f"What was known of {model} has just been removed to make room: try again.")
     fetched = versions_folder(model) / commit
     with workspace(settings.home) as folder:
         built = folder / "headers"

@@ -222,7 +222,7 @@ class RayEngine:
                 return
             outcome = _outcome(message, job)
             if isinstance(outcome, CheckpointError):  # it has gone: let it be opened anew
-                gone = _about(job)
+                gone = self._local.gone(_about(job))
                 for fingerprint in gone:
                     self._book.forget(fingerprint)
             self._settle(job, outcome, len(said.data))

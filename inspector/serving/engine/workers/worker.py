@@ -62,6 +62,7 @@ class Worker:
         self._sending = threading.Lock()  # downloads report from threads of their own
         self._setup = setup
         self._loaded: tuple[Any, ...] = ()  # fingerprint of the checkpoint, and where its files lie
+        self._files: tuple[Any, ...] = ()  # the same files alone
         self._checkpoint: Any = None
         self._opened: Any = None  # the manifest of the checkpoint that it has just opened
         self._admitted = False  # whether the limits count its files
@@ -166,19 +167,19 @@ class Worker:
         """The checkpoint, once its files are known to be those that were opened."""
         functions, settings = self._setup.functions, self._setup.settings
         manifests = [find(functions.load_manifest)(each, settings=settings) for each in request.about]
-        files = (file.path for each in manifests for file in getattr(each, "files", ()))
+        files = tuple(file.path for each in manifests for file in getattr(each, "files", ()))
         names = request.called[: len(manifests)] if len(manifests) > 1 else ()  # what is said of two has their names
         loaded = request.fingerprint, *names, *files  # equal files may have been opened elsewhere since
         if self._loaded != loaded:
-            self._admitted = False
+            self._admitted = self._admitted and self._files == files  # the limit grows once for them
             checkpoints = [find(functions.checkpoint)(each, settings=settings) for each in manifests]
-            self._checkpoint, *adapter = checkpoints
+            made, *adapter = checkpoints
             if adapter:
                 self._admit_files(manifests)
                 for checkpoint, name in zip(checkpoints, names, strict=False):
                     checkpoint.called = (name,)
-                self._checkpoint = find(functions.adapted)(*checkpoints)
-            self._loaded = loaded
+                made = find(functions.adapted)(*checkpoints)
+            self._checkpoint, self._loaded, self._files = made, loaded, files
         return self._checkpoint
 
     def _admit_files(self, manifests: Sequence[Any]) -> None:
