@@ -16,7 +16,6 @@ from inspector.analyses.overview.words import BY_NAMES, HEAD_IS_ABSENT, MANY_ROW
 from inspector.errors import InspectorError, MissingLibraryError, NotInCheckpointError
 from inspector.models.checkpoint import Checkpoint
 from inspector.models.families import FAMILIES, declares_tie, in_file
-from inspector.models.weightless.outline import build_outline
 from inspector.progress import Progress
 from inspector.request import answers
 from inspector.results.checkpoint import TokenizerInfo
@@ -141,6 +140,7 @@ def _counted_by_class(checkpoint: Checkpoint) -> tuple[int, int] | None:
     if checkpoint.structure is None:
         return None
     from inspector.models.naming import count_parameters, find_places, ties_stored
+    from inspector.models.weightless.outline import build_outline
 
     model, places = checkpoint.structure
     if codes:
