@@ -171,7 +171,7 @@ def test_sound_parts_are_read(tmp_path, kind):
 
 
 @settings(max_examples=400, deadline=None, derandomize=True)
-@given(tensors=hostile_tensors(), said=st.sampled_from([{}, {"weight_block_size": [1, 7]}]))
+@given(tensors=hostile_tensors(), said=st.sampled_from([{}, {"weight_block_size": [1, 7]}, {"group_size": 20}]))
 def test_any_parts_are_read_or_left_alone(tmp_path_factory, tensors, said):
     """Parts that contradict each other are no weight, and what is found can be read in full."""
     path = tmp_path_factory.mktemp("codes") / "w.safetensors"

@@ -6,6 +6,7 @@ import json
 import math
 import shutil
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -328,6 +329,74 @@ def test_gptq(stored, plain, bits, ordered, form):
     assert row["status"] == "quantised"
     assert row["nearest"] < 0.9  # other numbers altogether
     assert "the weights differ" in " ".join(ask(plain, coded).summary)
+
+
+def gptq_of(path: Path, which: np.ndarray, said: dict[str, Any], *, ordered: bool) -> np.ndarray:
+    """Store 32 rows in 4 bits by GPTQ, and give the numbers that they stand for.
+
+    Args:
+        which: The group of each input; stored as g_idx where they are `ordered`.
+    """
+    inputs, groups = len(which), max(which) + 1
+    draw = np.random.default_rng(inputs)
+    codes, zeros = draw.integers(0, 16, (32, inputs)), draw.integers(1, 16, (groups, 32))
+    scales = draw.random((groups, 32)).astype(np.float16)
+    tensors = {
+        "lm_head.qweight": np.array([words_of(row, 4) for row in codes.tolist()], np.int32).T.copy(),
+        "lm_head.qzeros": np.array([words_of(row, 4) for row in (zeros - 1).tolist()], np.int32),
+        "lm_head.scales": scales,
+    }
+    save_numpy(tensors | ({"lm_head.g_idx": which} if ordered else {}), path / "model.safetensors")
+    config = {"model_type": "llama", "dtype": "float32", "quantization_config": {"quant_method": "gptq"} | said}
+    (path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    rows = [
+        [np.float32(scales[group, row]) * (codes[row, place] - zeros[group, row]) for place, group in enumerate(which)]
+        for row in range(32)
+    ]
+    return np.array(rows, np.float32)
+
+
+def in_groups(inputs: int, size: int) -> np.ndarray:
+    """As AutoGPTQ writes g_idx: the last group has what is left."""
+    return np.array([place // size for place in range(inputs)], np.int32)
+
+
+@pytest.mark.parametrize(("inputs", "group"), [(320, 128), (96, 64), (64, 128), (160, 32), (352, 128)])
+@pytest.mark.parametrize("order", ["none", "sorted", "shuffled"])
+def test_gptq_whose_last_group_has_fewer_inputs(tmp_path, open_path, inputs, group, order):
+    which = in_groups(inputs, group)
+    if order == "shuffled":
+        which = np.random.default_rng(0).permutation(which)
+    truth = gptq_of(tmp_path, which, {"bits": 4, "group_size": group}, ordered=order != "none")
+    opened = open_path(tmp_path)
+    assert (opened.read(["lm_head.weight"])["lm_head.weight"].numpy() == truth).all()
+    shared = "one scale a row" if inputs <= group else f"groups of {group}"
+    assert opened.quantized["lm_head.weight"].scheme == f"4-bit codes (GPTQ), {shared}"
+
+
+@pytest.mark.parametrize(
+    ("inputs", "size", "said"),
+    [(96, 64, {}), (96, 64, {"group_size": 128}), (320, 128, {}), (320, 128, {"group_size": 64})],
+)
+def test_gptq_of_groups_that_nobody_states_is_not_read(tmp_path, open_path, inputs, size, said):
+    """Two groups of 96 inputs may be of 48 or of 64."""
+    gptq_of(tmp_path, in_groups(inputs, size), said, ordered=False)
+    assert list(open_path(tmp_path).unread.codes) == ["lm_head.qweight"]
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_a_module_of_another_group_than_is_stated_for_all(tmp_path, open_path, ordered):
+    """GPTQModel's dynamic: 4 groups of 128 inputs are of 32."""
+    truth = gptq_of(tmp_path, in_groups(128, 32), {"group_size": 128}, ordered=ordered)
+    assert (open_path(tmp_path).read(["lm_head.weight"])["lm_head.weight"].numpy() == truth).all()
+
+
+def test_awq_whose_inputs_do_not_divide_into_the_stated_groups_is_not_read(stored):
+    """AutoAWQ stores no such weight: two groups of 32 inputs are none of 24."""
+    whole = {f"{LAYER}.qweight": torch.zeros(32, 8, dtype=torch.int32), f"{LAYER}.scales": torch.ones(2, 64).half()}
+    coded = stored(lambda _: whole | {f"{LAYER}.qzeros": torch.zeros(2, 8, dtype=torch.int32)},
+                   quantization={"quant_method": "awq", "bits": 4, "group_size": 24})  # fmt: skip
+    assert WEIGHT not in coded.quantized
 
 
 def test_awq(stored):

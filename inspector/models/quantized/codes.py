@@ -179,7 +179,7 @@ def _groups(parts: Parts, inputs: int, size: int) -> torch.Tensor:
     """Which group each input is in, (inputs,)."""
     if "order" not in parts or (parts["order"] < 0).any():  # -1: not ordered
         return torch.arange(inputs) // size
-    return parts["order"].long().clamp(max=inputs // size - 1)
+    return parts["order"].long().clamp(max=(inputs - 1) // size)
 
 
 def _scaled(parts: Parts, quantized: Quantized) -> Dequantizer:

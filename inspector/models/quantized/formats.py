@@ -79,9 +79,11 @@ def gptq_or_awq(base: str, tensors: Tensors, manifest: Manifest) -> Codes:
         _check(codes.shape[1] == outputs, 32 * codes.shape[0] % bits == 0)
         plus = 0 if manifest.quantization.get("checkpoint_format") == "gptq_v2" else 1
         parts |= _order(tensors.get(f"{base}.g_idx"), inputs)
-    _check(inputs, inputs % groups == 0)
-    scheme = f"{bits}-bit codes ({kind.upper()}), {_groups(inputs, groups)}"
-    options = {"bits": bits, "plus": plus, "group": inputs // groups}
+    _check(inputs)
+    group = _group(inputs, groups, manifest.quantization.get("group_size"))
+    _check(kind == "gptq" or inputs % group == 0)
+    scheme = f"{bits}-bit codes ({kind.upper()}), {_groups(groups, group)}"
+    options = {"bits": bits, "plus": plus, "group": group}
     return Codes((outputs, inputs), kind, scheme, parts, options)
 
 
@@ -114,7 +116,7 @@ def packed(base: str, tensors: Tensors, manifest: Manifest) -> Codes:
         _check(zero.dtype == "int32", zero.shape == (math.ceil(outputs * bits / 32), groups))
         parts["zero"] = zero
     parts |= _order(tensors.get(f"{base}.weight_g_idx"), inputs)
-    scheme = f"{bits}-bit codes (compressed-tensors), {_groups(inputs, groups)}"
+    scheme = f"{bits}-bit codes (compressed-tensors), {_groups(groups, inputs // groups)}"
     options = {"bits": bits, "group": inputs // groups}
     return Codes((outputs, inputs), "packed", scheme, parts, options)
 
@@ -239,8 +241,8 @@ def mlx(base: str, tensors: Tensors, manifest: Manifest) -> Codes:
     inputs = scales.shape[-1] * _positive(group)
     bits, rest = divmod(32 * codes.shape[-1], inputs)
     _check(not rest, bits in (2, 3, 4, 5, 6, 8))
-    scheme = f"{bits}-bit codes (MLX), {_groups(inputs, scales.shape[-1])}"
-    options = {"bits": bits, "group": inputs // scales.shape[-1]}
+    scheme = f"{bits}-bit codes (MLX), {_groups(scales.shape[-1], group)}"
+    options = {"bits": bits, "group": group}
     shape = (*codes.shape[:-1], inputs)
     return Codes(shape, "affine", scheme, {"codes": codes, "scale": scales, "bias": biases}, options)
 
@@ -340,8 +342,23 @@ def _are_matrices(*tensors: TensorInfo) -> bool:
     return all(len(tensor.shape) == 2 for tensor in tensors)
 
 
-def _groups(inputs: int, groups: int) -> str:
-    return "one scale a row" if groups == 1 else f"groups of {inputs // groups}"
+def _group(inputs: int, groups: int, stated: int | None) -> int:
+    """How many inputs have a scale in common; AutoGPTQ's last group may have fewer.
+
+    Without a stated size that gives as many groups, it is a power of two: no two of them give the same.
+
+    Args:
+        stated: What config.json gives for all modules; GPTQModel allows one of another size.
+    """
+    if stated and math.ceil(inputs / stated) == groups:
+        return min(stated, inputs)
+    size, rest = divmod(inputs, groups)
+    _check(not rest, groups == 1 or size.bit_count() == 1)
+    return size
+
+
+def _groups(groups: int, size: int) -> str:
+    return "one scale a row" if groups == 1 else f"groups of {size}"
 
 
 def _positive(value: Any) -> int:
