@@ -228,11 +228,16 @@ def test_layers_ahead_that_config_declares_and_the_files_lack(checked, tmp_path,
     folder = save_checkpoint(random_model(architecture), tmp_path / "ahead", tokenizer=False)
     say(folder, num_nextn_predict_layers=1)
     found = named(checked(folder))
-    assert [(each.problem, each.severity) for each in found.evidence] == [(words.FEWER_AHEAD, "minor")]
+    assert [(each.problem, each.severity) for each in found.evidence] == [(words.FEWER_AHEAD, "note")]  # as in exports
+    assert found.status == "ok"
     parts = {"model.layers.2.enorm.weight": torch.ones(32), "model.layers.2.eh_proj.weight": torch.ones(32, 64)}
     change(folder, lambda state: state.update(parts))
     assert named(checked(folder)).status == "ok"
     assert {row.outcome for row in checked(folder).loading if ".layers.2." in row.file_name} == {"dropped"}
+    say(folder, num_nextn_predict_layers=2)
+    found = named(checked(folder))
+    assert [(each.severity, each.count) for each in found.evidence] == [("minor", 1)]
+    assert "the files hold only 1 of these layers" in found.detail
 
 
 def test_an_index_of_a_million_names_is_refused_in_a_sentence(checked, tmp_path):

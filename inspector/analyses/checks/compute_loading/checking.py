@@ -111,9 +111,9 @@ def _prediction(checkpoint: Checkpoint, model: PreTrainedModel) -> Iterator[Evid
     held = len(found.layers) if found else 0
     if (found and not found.layers) or held >= count:
         return
-    usual = read_setting(type(checkpoint.config)(), key).value == count  # written by whoever saves such a model
     detail = words.prediction(key, count, held)
-    yield Evidence(key, words.FEWER_AHEAD, "note" if usual else "minor", count - held, detail)
+    # Exports and quantized copies leave all of them out, and keep config.json.
+    yield Evidence(key, words.FEWER_AHEAD, "minor" if held else "note", count - held, detail)
 
 
 def _is_count(value: object) -> TypeGuard[int]:
