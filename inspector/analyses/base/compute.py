@@ -23,7 +23,8 @@ from inspector.request import answers
 COLUMNS = ["name", "other_name", "equal", "cosine", "coefficient", "relative_change", "rank"]
 # Keys of config.json that say nothing of the model
 ASIDE = frozenset({"_name_or_path", "transformers_version", "dtype", "torch_dtype", "use_cache"})
-FEW = 0.5  # of the matrices of the smaller one: with fewer in common, two checkpoints are different models
+# Of the matrices of the smaller one that both samples reach: with fewer in common, two checkpoints are different models
+FEW = 0.5
 UNRELATED = 0.2  # median cosine up to which matrices have nothing in common; by chance it is below 0.1
 ALIKE = 0.5  # from which on one was made from the other, wherever its coefficient lies
 KEPT = 0.85  # coefficient of a base that was trained further: nearly all of it is still there
@@ -80,7 +81,8 @@ def base(checkpoint: Checkpoint, request: BaseRequest, *, progress: Progress) ->
 
 def judge(found: Sequence[Likeness], first: Print, second: Print) -> Verdict:
     """What the matched matrices of two checkpoints say together."""
-    if not found or len(found) < FEW * min(len(first.samples), len(second.samples)):
+    reach = min(first.reach, second.reach)
+    if not found or len(found) < FEW * min(first.within(reach), second.within(reach)):
         return "unrelated"
     differing = [each for each in found if not each.equal]
     if not differing:

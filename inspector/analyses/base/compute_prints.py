@@ -21,6 +21,7 @@ SIDE = 32  # rows and columns of a sample
 MOST = 60  # matrices: with float32 numbers of 32 × 32, 240 KB
 LEAST = 8  # rows and columns that a matrix has at least
 NUMBER = re.compile(r"\d+")
+LAST = b"\xff" * hashlib.sha256().digest_size  # place of a matrix, the last
 ROUNDING = {"bfloat16": 2.0**-8, "float16": 2.0**-11}  # of a number, in itself
 
 
@@ -44,6 +45,15 @@ class Print:
     """What a checkpoint is told by."""
 
     samples: Mapping[str, Sample]  # by name
+
+    @property
+    def reach(self) -> bytes:
+        """The last place in the order of matrices up to which all are sampled."""
+        return max(map(_digest, self.samples)) if len(self.samples) == MOST else LAST
+
+    def within(self, reach: bytes) -> int:
+        """How many samples lie up to a place."""
+        return sum(_digest(name) <= reach for name in self.samples)
 
 
 def read_print(checkpoint: Checkpoint) -> Print:

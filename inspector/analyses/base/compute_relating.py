@@ -48,8 +48,9 @@ def _pairs(first: Print, second: Print) -> Iterator[tuple[Sample, Sample]]:
     for name, one in first.samples.items():
         near = [name] if name in second.samples else ends[part_of(name)]
         alike = [each for each in near if f".{name}".endswith(f".{each}") or f".{each}".endswith(f".{name}")]
-        if len(alike) == 1 and _fits(one, two := second.samples[alike[0]]):
-            yield one, two
+        fitting = [two for each in alike if _fits(one, two := second.samples[each])]
+        if len(fitting) == 1:
+            yield one, fitting[0]
 
 
 def _fits(one: Sample, two: Sample) -> bool:

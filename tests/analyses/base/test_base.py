@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+import transformers
 from transformers import PreTrainedModel
 
 from inspector.analyses.base.compute import base
@@ -141,6 +142,33 @@ def test_a_head_and_tokens_that_were_added_leave_the_rest_the_same(relate, tmp_p
     found = relate(saved(tmp_path / "one", wide), two)
     assert found.verdict == "same"
     assert found.matched >= found.other - 1
+
+
+def whole_and_part(kind: str) -> tuple[Any, Any]:
+    """A model of which more matrices are there than are sampled, and the half of it that is a model of its own."""
+    if kind == "T5":
+        whole: Any = model("T5ForConditionalGeneration", 0, num_layers=10, num_decoder_layers=10)
+        part: Any = transformers.T5EncoderModel(whole.config)
+        part.encoder.load_state_dict(whole.encoder.state_dict())
+        return whole, part
+    tower = {"intermediate_size": 48, "num_hidden_layers": 8, "num_attention_heads": 2}
+    tokens = {"vocab_size": 60, "bos_token_id": 1, "eos_token_id": 2}
+    whole = transformers.CLIPModel(
+        transformers.CLIPConfig(
+            text_config=tower | tokens | {"hidden_size": 32},
+            vision_config=tower | {"hidden_size": 64, "image_size": 16, "patch_size": 8},
+        )
+    )
+    return whole, whole.text_model
+
+
+@pytest.mark.parametrize("kind", ["T5", "CLIP"])
+def test_a_part_has_the_weights_of_its_whole(relate, tmp_path, kind):
+    whole, part = whole_and_part(kind)
+    one, two = save_checkpoint(part, tmp_path / "part"), save_checkpoint(whole, tmp_path / "whole")
+    for found in (relate(one, two), relate(two, one)):
+        assert (found.verdict, found.equal) == ("same", found.matched)
+        assert found.matched > 10
 
 
 def test_one_trained_layer_is_told_apart(relate, tmp_path):
