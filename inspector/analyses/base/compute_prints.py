@@ -23,6 +23,7 @@ LEAST = 8  # rows and columns that a matrix has at least
 NUMBER = re.compile(r"\d+")
 LAST = b"\xff" * hashlib.sha256().digest_size  # place of a matrix, the last
 ROUNDING = {"bfloat16": 2.0**-8, "float16": 2.0**-11}  # of a number, in itself
+LEAST_ROUNDING = {"float16": 2.0**-25}  # of any number: the smallest ones have fewer digits
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,7 @@ class Sample:
     shape: tuple[int, int]  # all axes but the last are its rows
     numbers: torch.Tensor  # (rows, columns) of at most 32 each, float32
     rounding: float  # how far a number may be from another dtype's, in itself
+    least_rounding: float  # likewise, how far at least, however small the number
 
     @property
     def steps(self) -> tuple[int, int]:
@@ -92,7 +94,8 @@ def _sample(checkpoint: Checkpoint, tensor: TensorInfo) -> Sample:
         numbers = torch.cat([opened.rows(slice(row, row + 1)).reshape(1, -1) for row in rows])[:, columns]
     else:
         numbers = checkpoint.read([tensor.name])[tensor.name].reshape(shape)[rows][:, columns]
-    return Sample(tensor.name, shape, numbers.float(), ROUNDING.get(tensor.dtype, 0.0))
+    rounding, least = (table.get(tensor.dtype, 0.0) for table in (ROUNDING, LEAST_ROUNDING))
+    return Sample(tensor.name, shape, numbers.float(), rounding, least)
 
 
 def _step(count: int) -> int:

@@ -63,8 +63,10 @@ def _compare(one: Sample, two: Sample) -> Likeness:
     whole = own.isfinite() & base.isfinite()
     own, base = own.where(whole, 0), base.where(whole, 0)
     change = own - base
-    rounding = max(one.rounding, two.rounding) if one.rounding != two.rounding else 0.0
-    if bool((change.abs() <= rounding * torch.maximum(own.abs(), base.abs())).all()):
+    rounding, least = 0.0, 0.0
+    if one.rounding != two.rounding:
+        rounding, least = max(one.rounding, two.rounding), max(one.least_rounding, two.least_rounding)
+    if bool((change.abs() <= rounding * torch.maximum(own.abs(), base.abs()) + least).all()):
         return Likeness(one.name, two.name, equal=True)
     length = float(base.norm())
     return Likeness(

@@ -76,11 +76,13 @@ def test_a_copy_is_the_same(architecture, relate, tmp_path):
     assert found.tokens == found.other_tokens == found.shared_tokens
 
 
-def test_a_cast_copy_is_the_same(architecture, relate, tmp_path):
-    found = relate(
-        saved(tmp_path / "one", model(architecture, 0), dtype=torch.bfloat16),
-        saved(tmp_path / "two", model(architecture, 0)),
-    )
+@pytest.mark.parametrize(
+    ("dtype", "original"),
+    [(torch.bfloat16, torch.float32), (torch.float16, torch.float32), (torch.float16, torch.bfloat16)],
+)
+def test_a_cast_copy_is_the_same(architecture, relate, tmp_path, dtype, original):
+    one, two = (model(architecture, 0).to(original) for _ in range(2))
+    found = relate(saved(tmp_path / "one", one, dtype=dtype), saved(tmp_path / "two", two))
     assert (found.verdict, found.equal) == ("same", found.matched)
 
 
