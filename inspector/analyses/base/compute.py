@@ -11,7 +11,7 @@ import pandas as pd
 
 from inspector.analyses.base import words
 from inspector.analyses.base.compute_prints import Print, read_print
-from inspector.analyses.base.compute_relating import Likeness, compare_prints
+from inspector.analyses.base.compute_relating import Likeness, compare_prints, share_names
 from inspector.analyses.base.request import BaseRequest
 from inspector.analyses.base.result import Relation, Verdict
 from inspector.errors import InspectorError
@@ -56,12 +56,13 @@ def base(checkpoint: Checkpoint, request: BaseRequest, *, progress: Progress) ->
     differing = [each for each in found if not each.equal]
     ranks = [each.rank for each in differing]
     tokens, other_tokens, shared = _tokens(checkpoint, other)
+    named = share_names(first, second) or _are_of_other_types(checkpoint, other)
     return Relation(
         name=checkpoint.name,
         other_name=other.name,
         fingerprint=checkpoint.manifest.fingerprint,
         other_fingerprint=request.other,
-        verdict=judge(found, first, second),
+        verdict=judge(found, first, second) if named else "not judged",
         matched=len(found),
         equal=len(found) - len(differing),
         own=len(first.samples),
@@ -97,6 +98,12 @@ def judge(found: Sequence[Likeness], first: Print, second: Print) -> Verdict:
     if LEFT <= share < KEPT and spread is not None and spread <= EVEN:
         return "merged with"
     return "fine-tuned from" if cosine >= ALIKE or 2 * len(differing) <= len(found) else "not judged"
+
+
+def _are_of_other_types(checkpoint: Checkpoint, other: Checkpoint) -> bool:
+    """Whether config.json names the model types of both, and no type in common."""
+    one, two = (set(map(str, each.stated("model_type").values())) for each in (checkpoint, other))
+    return bool(one and two) and one.isdisjoint(two)
 
 
 def _median(numbers: Sequence[float]) -> float | None:

@@ -13,6 +13,7 @@ import torch
 from inspector.analyses.base.compute_prints import Print, Sample, part_of
 
 SHOWN_RANK = 0.5  # of a sample's side: a difference of a higher rank is none of a few directions
+LANGUAGE_MODEL = "language_model"
 NOISE = 4.0  # times what rounding explains, up to which a singular value is no direction
 
 
@@ -37,20 +38,36 @@ class Likeness:
 
 def compare_prints(first: Print, second: Print) -> list[Likeness]:
     """Compare what both have, in the first's order."""
-    return [_compare(one, two) for one, two in _pairs(first, second)]
+    fitting = ((one, [two for two in named if _fits(one, two)]) for one, named in _pairs(first, second))
+    return [_compare(one, named[0]) for one, named in fitting if len(named) == 1]
 
 
-def _pairs(first: Print, second: Print) -> Iterator[tuple[Sample, Sample]]:
-    """Samples of one matrix in two checkpoints: by name, or by a name that one has a prefix more of."""
-    ends = defaultdict(list)
-    for name in second.samples:
-        ends[part_of(name)].append(name)
+def share_names(first: Print, second: Print) -> bool:
+    """Whether a matrix of one has a name of the other, whatever its shape."""
+    return any(named for _, named in _pairs(first, second))
+
+
+def _pairs(first: Print, second: Print) -> Iterator[tuple[Sample, list[Sample]]]:
+    """Samples, and those of the other checkpoint with their name, or else with one that has a prefix more or less."""
+    bare, ends = defaultdict(list), defaultdict(list)
+    for name, two in second.samples.items():
+        bare[_bare(name)].append(two)
+        ends[part_of(name)].append(two)
     for name, one in first.samples.items():
-        near = [name] if name in second.samples else ends[part_of(name)]
-        alike = [each for each in near if f".{name}".endswith(f".{each}") or f".{each}".endswith(f".{name}")]
-        fitting = [two for each in alike if _fits(one, two := second.samples[each])]
-        if len(fitting) == 1:
-            yield one, fitting[0]
+        if name in second.samples:
+            yield one, [second.samples[name]]
+        else:
+            own = _bare(name)
+            yield one, bare[own] or [two for two in ends[part_of(name)] if _differ_by_prefix(own, _bare(two.name))]
+
+
+def _bare(name: str) -> str:
+    """A name in a language model alone: in one that reads images, transformers puts a part into it, at any place."""
+    return ".".join(part for part in name.split(".") if part != LANGUAGE_MODEL)
+
+
+def _differ_by_prefix(one: str, two: str) -> bool:
+    return f".{one}".endswith(f".{two}") or f".{two}".endswith(f".{one}")
 
 
 def _fits(one: Sample, two: Sample) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:  # half a second of the first paint, and of every worker's start
     import pandas as pd
 
-# "not judged": too few numbers, or numbers that say neither.
+# "not judged": too few numbers, or numbers that say neither, or other names in what may be one model type.
 Verdict = Literal["same", "fine-tuned from", "merged with", "unrelated", "not judged"]
 RELATED: tuple[Verdict, ...] = ("same", "fine-tuned from", "merged with")
 

@@ -10,14 +10,17 @@ from typing import Any
 import pytest
 import torch
 import transformers
+from safetensors.torch import load_file, save_file
 from transformers import PreTrainedModel
 
 from inspector.analyses.base.compute import base
 from inspector.analyses.base.result import Relation
+from inspector.analyses.base.words import headline
 from inspector.errors import NotInCheckpointError
 from tests.analyses.test_adapters import lora
 from tests.conftest import silent
 from tests.families import random_model, save_checkpoint
+from tests.models.vision_language import TEXT, VISION_LANGUAGE
 
 FAMILIES = [
     "LlamaForCausalLM",
@@ -147,11 +150,17 @@ def test_a_head_and_tokens_that_were_added_leave_the_rest_the_same(relate, tmp_p
 
 
 def whole_and_part(kind: str) -> tuple[Any, Any]:
-    """A model of which more matrices are there than are sampled, and the half of it that is a model of its own."""
+    """A model, mostly of more matrices than are sampled, and a part of it that is a model of its own."""
     if kind == "T5":
         whole: Any = model("T5ForConditionalGeneration", 0, num_layers=10, num_decoder_layers=10)
         part: Any = transformers.T5EncoderModel(whole.config)
         part.encoder.load_state_dict(whole.encoder.state_dict())
+        return whole, part
+    if kind == "Qwen3-VL":
+        whole = VISION_LANGUAGE["qwen3_vl"]()
+        part = transformers.Qwen3ForCausalLM(transformers.Qwen3Config(**TEXT))
+        part.model.load_state_dict(whole.model.language_model.state_dict())
+        part.lm_head.load_state_dict(whole.lm_head.state_dict())
         return whole, part
     tower = {"intermediate_size": 48, "num_hidden_layers": 8, "num_attention_heads": 2}
     tokens = {"vocab_size": 60, "bos_token_id": 1, "eos_token_id": 2}
@@ -164,13 +173,28 @@ def whole_and_part(kind: str) -> tuple[Any, Any]:
     return whole, whole.text_model
 
 
-@pytest.mark.parametrize("kind", ["T5", "CLIP"])
+@pytest.mark.parametrize("kind", ["T5", "CLIP", "Qwen3-VL"])
 def test_a_part_has_the_weights_of_its_whole(relate, tmp_path, kind):
     whole, part = whole_and_part(kind)
     one, two = save_checkpoint(part, tmp_path / "part"), save_checkpoint(whole, tmp_path / "whole")
     for found in (relate(one, two), relate(two, one)):
         assert (found.verdict, found.equal) == ("same", found.matched)
         assert found.matched > 10
+
+
+@pytest.mark.parametrize("config", [True, False])
+def test_one_architecture_under_other_names_is_not_judged(relate, tmp_path, config):
+    folders = [saved(tmp_path / name, model("LlamaForCausalLM", 0)) for name in ("one", "two")]
+    weights = folders[0] / "model.safetensors"
+    save_file({f"{name}_of_another_library": each for name, each in load_file(weights).items()}, weights)
+    if not config:
+        (folders[0] / "config.json").unlink()
+    found = relate(*folders)
+    assert (found.verdict, found.matched) == ("not judged", 0)
+    assert headline(found) == (
+        "The sampled numbers do not tell whether one was made from two. No sampled matrix has the same name and shape "
+        "in both."
+    )
 
 
 def test_one_trained_layer_is_told_apart(relate, tmp_path):
