@@ -11,11 +11,11 @@ import torch
 from safetensors.torch import save_file
 
 from inspector.analyses.similarity.compute import similarity
-from inspector.errors import CheckpointError, InspectorError
+from inspector.errors import CheckpointError, InspectorError, NotInCheckpointError
 from inspector.models.sentences.settings import read_settings
 from inspector.store.origins.sources import choose_members
 from tests.conftest import silent
-from tests.pipelines import write_json
+from tests.pipelines import NEW, OLD, write_json
 from tests.sentence_encoders import save_encoder
 
 TEXTS = ("w1 w2 w3", "w5 w6")
@@ -74,6 +74,34 @@ def test_modules_that_are_not_computed_are_named(tmp_path, open_path, kind):
         ask(open_path(tmp_path / "encoder"))
     wanted = BETWEEN if kind != "Pooling" else BETWEEN.replace("Transformer and Pooling:", "Transformer:", 1)
     assert str(refused.value) == wanted.format(kind=kind)
+
+
+@pytest.mark.parametrize(
+    ("place", "kind"),
+    [(0, "custom_st.Transformer"), (1, "my_pkg.Pooling"), (1, "sentence_transformers_more.Pooling"), (1, "Pooling")],
+)
+def test_modules_of_another_package_are_never_taken_for_the_librarys_own(tmp_path, open_path, place, kind):
+    save_encoder(tmp_path / "encoder")
+    listed = json.loads((tmp_path / "encoder" / "modules.json").read_text("utf-8"))
+    listed[place]["type"] = kind
+    write_json(tmp_path / "encoder" / "modules.json", listed)
+    with pytest.raises(NotInCheckpointError) as refused:
+        ask(open_path(tmp_path / "encoder"))
+    assert str(refused.value) == (
+        f"modules.json lists {kind}, which is code of another package and is never run here, so there is no score to "
+        "show."
+    )
+
+
+@pytest.mark.parametrize("types", [OLD, NEW])
+def test_modules_of_every_version_of_the_library_are_its_own(tmp_path, open_path, types):
+    save_encoder(tmp_path / "encoder", normalize=True)
+    listed = json.loads((tmp_path / "encoder" / "modules.json").read_text("utf-8"))
+    wanted = ask(open_path(tmp_path / "encoder")).scores["score"].tolist()
+    write_json(
+        tmp_path / "encoder" / "modules.json", [each | {"type": kind} for each, kind in zip(listed, types, strict=True)]
+    )
+    assert ask(open_path(tmp_path / "encoder")).scores["score"].tolist() == wanted
 
 
 def _nan(weight: torch.Tensor) -> dict[str, torch.Tensor]:

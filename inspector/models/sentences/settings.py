@@ -12,6 +12,7 @@ from inspector.results.sentences import MEASURES, MODES
 from inspector.store.manifests.manifest import Manifest
 from inspector.store.modules import POOLING
 from inspector.store.names import MODULES, SENTENCE_SETTINGS, module_file, shown_name
+from inspector.text import shorten
 
 # Switches of Pooling, as versions before 6 write them, in the order in which the vectors are joined -> mode.
 SWITCHES = {
@@ -22,6 +23,8 @@ SWITCHES = {
     f"{POOLING}weightedmean_tokens": "weightedmean",
     f"{POOLING}lasttoken": "lasttoken",
 }
+OWN = "sentence_transformers."  # what the types of the library's own modules begin with, in every version
+SHORT = 100  # characters of a type in a sentence
 SENTENCE = "sentence_embedding"  # what the library calls the vector that each module reads and writes
 TANH = "torch.nn.modules.activation.Tanh"  # of a linear layer whose file names no activation
 
@@ -60,12 +63,18 @@ def read_settings(manifest: Manifest) -> SentenceSettings:
         What is stated; nothing where there is no modules.json.
 
     Raises:
-        NotInCheckpointError: If a module is one whose vectors this tool does not compute.
+        NotInCheckpointError: If a module is another package's, or one whose vectors this tool does not compute.
         CheckpointError: If a setting is not one that the library writes.
     """
     listed = _read(manifest, MODULES)
     if not listed:
         return SentenceSettings()
+    foreign = next((each["type"] for each in listed if not each["type"].startswith(OWN)), None)
+    if foreign is not None:
+        raise NotInCheckpointError(
+            f"{MODULES} lists {shorten(foreign, SHORT)}, which is code of another package and is never run here, so "
+            "there is no score to show."
+        )
     kinds = [each["type"].rpartition(".")[2] for each in listed]
     if kinds[0] != "Transformer":
         raise NotInCheckpointError(
