@@ -137,14 +137,16 @@ def _layers(checkpoint: Checkpoint, stated: SentenceSettings, *, width: int) -> 
 def _pairs(
     vectors: Sequence[TextVector], encodings: Encodings, tokens: Tokens, measure: str
 ) -> tuple[list[tuple[object, ...]], bool]:
-    """The rows of `Similarity.pairs`, of as many scores as there is room for, and whether that is all."""
+    """The rows of `Similarity.pairs`, of each score that there is still room for, and whether that is all."""
     named = [list(_named(vector, each.ids, tokens)) for vector, each in zip(vectors, encodings.texts, strict=True)]
     rows: list[tuple[object, ...]] = []
+    whole = True
     for other in range(1, len(vectors)):
         if vectors[0].parts is None or vectors[other].parts is None or measure not in ADDITIVE:
-            return rows, True
+            return rows, whole
         if len(rows) + len(named[0]) * len(named[other]) > MOST_PAIRS:
-            return rows, False
+            whole = False
+            continue
         found = pair_parts(vectors[0], vectors[other], measure)
         parts = [] if found is None else found.reshape(-1).tolist()
         rows += [
@@ -153,7 +155,7 @@ def _pairs(
                 product(named[0], named[other]), parts, strict=True
             )
         ]
-    return rows, True
+    return rows, whole
 
 
 def _named(vector: TextVector, ids: Sequence[int], tokens: Tokens) -> Iterator[tuple[int, str]]:

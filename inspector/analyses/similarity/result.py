@@ -30,7 +30,8 @@ class Similarity:
     # The first text against each other: first and second (numbers of texts, from 0), score
     scores: pd.DataFrame
     # What each pair of tokens brings of a score, which they add up to: first and second (texts), first_position and
-    # second_position (-1: a bias of a module after the pooling), first_token, second_token, part. Empty: not additive
+    # second_position (-1: a bias of a module after the pooling), first_token, second_token, part. Whole or not at all
+    # for each text: up to 40,000 rows of all. Empty: not additive, or no room
     pairs: pd.DataFrame
     tokens: pd.DataFrame  # text, position, token, token_id
     # The same score of texts that were padded together: first, second, alone, masked (the model and the pooling are

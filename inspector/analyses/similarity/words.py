@@ -14,7 +14,7 @@ NO_POOLING = (
 )
 CUT = "A text of {tokens:,} tokens was cut to {longest:,}, as sentence-transformers does ({said})."
 BIAS = "(bias)"  # in the place of a token
-PAIRS_LEFT_OUT = "Pairs of tokens are listed for the first texts only: at most {most:,} pairs are."
+PAIRS_LEFT_OUT = "Pairs of tokens are listed only where there is room: at most {most:,} of all texts."
 NO_PADDING = (
     "What padding would do is not shown: the tokenizer names no padding token, or the texts leave no room for padding."
 )

@@ -35,6 +35,7 @@ FAMILIES = (
     "Qwen3ForCausalLM",
 )
 ACTIVATION = {"activation_function": torch.nn.Tanh()}
+LEFT_OUT = "Pairs of tokens are listed only where there is room: at most 40,000 of all texts."
 LINEAR = {"activation_function": torch.nn.Identity()}
 
 
@@ -273,7 +274,17 @@ def test_pairs_are_listed_up_to_a_limit(open_model):
     result = ask(open_model("BertForMaskedLM"), (long,) * 32, pooling="mean")
     assert 0 < len(result.pairs) <= 40_000
     assert result.pairs["second"].nunique() < 31 == len(result.scores)
-    assert any("Pairs of tokens are listed for the first texts only" in each for each in result.warnings)
+    assert LEFT_OUT in result.warnings
+
+
+def test_pairs_are_listed_of_every_text_for_which_there_is_room(open_model):
+    """The limit counts pairs, so that a short text may have room after one that has none."""
+    first, long = " ".join(["w1"] * 30), " ".join(["w2"] * 40)
+    result = ask(open_model("BertForMaskedLM"), (first, *(long,) * 30, "w3"), pooling="mean")
+    whole = 40_000 // (32 * 42)
+    assert result.pairs["second"].unique().tolist() == [*range(1, whole + 1), 31]
+    assert math.fsum(pairs_of(result, 31)["part"]) == pytest.approx(result.scores["score"].iloc[-1], abs=1e-9)
+    assert LEFT_OUT in result.warnings
 
 
 def test_json_has_the_keys_of_the_interface(tmp_path, open_path):
