@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -13,6 +14,9 @@ from inspector.models.checkpoint import Checkpoint
 from inspector.models.vocabulary.labels import measured_rows
 from inspector.models.vocabulary.rows import RowFacts
 from inspector.progress import Progress
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 # Distance from the mean of all rows, as a share of the median row's, up to which a row is this mean: what
 # resize_token_embeddings() gives a new token (mean_resizing) is 3e-5 away, and bfloat16 rounds by less than 1e-2.
@@ -90,9 +94,20 @@ def _output_bias(checkpoint: Checkpoint, rows: int) -> torch.Tensor | None:
     if model.get_output_embeddings() is None:
         return None
     sizes = {name: each.numel() for name, each in (*model.named_parameters(), *model.named_buffers())}
-    names = [name for name, size in sizes.items() if size == rows and name.endswith("bias") and name in places.covered]
+    names = [
+        name
+        for name, size in sizes.items()
+        if size == rows and name.endswith("bias") and name in places.covered and _is_of_head(model, name)
+    ]
     stored = [each for each, filled in places.filled.items() if names and names[0] in filled]
     try:
         return checkpoint.read(stored[:1])[stored[0]].flatten() if stored else None
     except InspectorError:
         return None
+
+
+def _is_of_head(model: PreTrainedModel, name: str) -> bool:
+    """Whether a bias is the head's own or stands alone beside it: those of other layers may be as long by chance."""
+    owner = model.get_submodule(name.rpartition(".")[0])
+    beside = not name.startswith(f"{model.base_model_prefix}.") and getattr(owner, "weight", None) is None
+    return owner is model.get_output_embeddings() or beside

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from safetensors.torch import load_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
@@ -58,7 +59,9 @@ FIRST = ["<pad>", "<s>", "</s>"]  # ids 0, 1, 2
 def make(tmp_path: Path) -> Callable[..., Path]:
     """Save a small model with a tokenizer that has a chat template."""
 
-    def made(architecture: str, template: str | None, own: list[str], *, eos: list[str], vocab: int = 300) -> Path:
+    def made(
+        architecture: str, template: str | None, own: list[str], *, eos: list[str], vocab: int = 300, **changed: Any
+    ) -> Path:
         alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
         bpe = models.BPE({token: number for number, token in enumerate([*FIRST, *alphabet])}, [])
         tokenizer = Tokenizer(bpe)
@@ -66,7 +69,7 @@ def make(tmp_path: Path) -> Callable[..., Path]:
         tokenizer.decoder = decoders.ByteLevel()
         tokenizer.add_special_tokens([*FIRST, *own])
         ids = {each: tokenizer.token_to_id(each) for each in (*FIRST, *own)}
-        model = random_model(architecture, vocab_size=vocab)
+        model = random_model(architecture, vocab_size=vocab, **changed)
         if model.can_generate():
             model.generation_config.eos_token_id = [ids[each] for each in eos]
         model.config.eos_token_id = [ids[each] for each in eos]
@@ -328,6 +331,27 @@ def test_a_bias_that_the_class_adds_beside_its_head_is_found(make, open_path):
     model.save_pretrained(folder)
     found = tokens(open_path(folder), progress=silent).tokens
     assert found["output_bias"].tolist() == found["token_id"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("architecture", "width", "stored"),
+    [
+        ("GPT2LMHeadModel", "n_embd", ""),
+        ("BertForMaskedLM", "hidden_size", "cls.predictions.bias"),
+        ("DistilBertForMaskedLM", "dim", "vocab_projector.bias"),
+        ("RobertaForMaskedLM", "hidden_size", "lm_head.bias"),
+        ("BartForConditionalGeneration", "d_model", "final_logits_bias"),
+    ],
+)
+def test_a_bias_inside_the_model_is_not_the_heads_where_widths_are_equal(make, open_path, architecture, width, stored):
+    """A norm's bias has as many numbers as the vocabulary, where this is as large as a hidden state."""
+    folder = make(architecture, None, ["<new>"], eos=["</s>"], vocab=260, **{width: 260})
+    found = tokens(open_path(folder), progress=silent).tokens
+    if not stored:
+        assert found["output_bias"].isna().all()
+        return
+    bias = load_file(folder / "model.safetensors")[stored].flatten()
+    assert found["output_bias"].tolist() == bias[found["token_id"].tolist()].tolist()
 
 
 def test_rows_of_zeros_and_of_nan_equal_nothing(make, open_path):
