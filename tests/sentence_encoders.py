@@ -23,7 +23,7 @@ def save_encoder(
     dense: tuple[dict[str, Any], ...] = (),
     normalize: bool = False,
     include_prompt: bool = True,
-    longest: int = 32,
+    longest: int | None = 32,
     lowers: bool = False,
     padding_side: str = "right",
     seed: int = 0,
@@ -34,7 +34,7 @@ def save_encoder(
     Args:
         pooling: The modes.
         dense: The options of each linear layer after it.
-        longest: Tokens at which texts are cut.
+        longest: Tokens at which texts are cut; None: no file says.
         lowers: Whether texts are lowercased.
         padding_side: Of the tokenizer.
         seed: Of the weights.
@@ -58,4 +58,8 @@ def save_encoder(
     if normalize:
         modules.append(Normalize())
     SentenceTransformer(modules=modules, device="cpu", **whole).save_pretrained(str(folder))
+    if longest is None:  # the library writes down what it took
+        saved = json.loads((folder / "tokenizer_config.json").read_text("utf-8"))
+        del saved["model_max_length"]
+        (folder / "tokenizer_config.json").write_text(json.dumps(saved), encoding="utf-8")
     return SentenceTransformer(str(folder), device="cpu")

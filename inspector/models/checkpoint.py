@@ -148,6 +148,14 @@ class Checkpoint:
         return read_pipeline(self.manifest)
 
     @cached_property
+    def text_limit(self) -> tuple[int | None, str]:
+        """Tokens at which sentence-transformers cuts a text, and what says so; None and "" where nothing does."""
+        if self.pipeline is None:
+            return None, ""
+        needs_config = not self.pipeline.own_length and self.manifest.config is not None
+        return self.pipeline.text_limit(self.config if needs_config else None)
+
+    @cached_property
     def quantized(self) -> dict[str, Quantized]:
         """The weights that are stored as codes, name of the weight -> how."""
         return self._layout.quantized

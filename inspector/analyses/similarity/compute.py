@@ -103,9 +103,9 @@ def similarity(checkpoint: Checkpoint, request: SimilarityRequest, *, progress: 
 
 def _cut(checkpoint: Checkpoint, encodings: Encodings) -> Iterator[str]:
     """A note on texts of which only the beginning was read."""
-    pipeline, most = checkpoint.pipeline, max(encodings.lengths)
-    if pipeline and pipeline.longest and most > pipeline.longest:
-        yield words.CUT.format(tokens=most, longest=pipeline.longest, said=pipeline.longest_said)
+    (longest, said), most = checkpoint.text_limit, max(encodings.lengths)
+    if longest and most > longest:
+        yield words.CUT.format(tokens=most, longest=longest, said=said)
 
 
 def _prompt(stated: SentenceSettings, name: str) -> str:

@@ -116,13 +116,20 @@ def _sequence(number: int, encoding: Encoding, tokens: Tokens) -> dict[str, Any]
 def _longest(checkpoint: Checkpoint, most: int) -> tuple[int | None, str, list[str]]:
     """How many tokens of a text are read, what says so if not the model's positions, and notes on one of `most`."""
     positions, notes = _positions(checkpoint, most) if checkpoint.manifest.config is not None else (None, [])
-    pipeline = checkpoint.pipeline
-    if pipeline and pipeline.longest and pipeline.longest < (positions or math.inf):
-        longest, said = pipeline.longest, pipeline.longest_said
+    longest, said = _cut(checkpoint)
+    if longest and longest <= (positions or math.inf):
         return longest, said, [words.cut(most, longest, said)] if most > longest else []
     if positions is not None and most > positions:
         notes = [words.too_long(checkpoint.name, most, positions), *notes]
     return positions, "", notes
+
+
+def _cut(checkpoint: Checkpoint) -> tuple[int | None, str]:
+    """Where sentence-transformers cuts a text: of a class that is not there, by its own files alone."""
+    try:
+        return checkpoint.text_limit
+    except InspectorError:
+        return checkpoint.pipeline.text_limit(None) if checkpoint.pipeline else (None, "")
 
 
 def _positions(checkpoint: Checkpoint, most: int) -> tuple[int | None, list[str]]:

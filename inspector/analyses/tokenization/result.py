@@ -29,4 +29,4 @@ class Tokenization:
     warnings: tuple[str, ...]
     truncation_side: str = "right"  # or "left": where a tokenizer that shortens a text leaves tokens out
     tokenizer_class: str | None = None  # of transformers, that reads the files; None: they are read without one
-    longest_said: str = ""  # what sets `longest`, if not the model's positions: a setting, and its file
+    longest_said: str = ""  # what sets `longest`, if not the model's positions: a setting, and its file or class

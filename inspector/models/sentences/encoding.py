@@ -44,7 +44,7 @@ def encode(checkpoint: Checkpoint, texts: Sequence[str], *, prompt: str, include
         RequestError: If a text is empty or too long for the model, or nothing of it is left beside the prompt.
     """
     tokens, pipeline = checkpoint.require_tokens(), checkpoint.pipeline
-    longest = pipeline.longest if pipeline else None
+    longest, _ = checkpoint.text_limit
     lowers = pipeline is not None and pipeline.lowers
     lowered = normalizers.Lowercase().normalize_str if lowers else str
     found, lengths = [], []

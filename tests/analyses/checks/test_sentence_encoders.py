@@ -158,6 +158,15 @@ def test_texts_are_cut_where_the_pipeline_cuts(tmp_path, open_path, said_here, l
     assert any("lowercases" in warning for warning in found.warnings) == ("do_lower_case" in said_here)
 
 
+@pytest.mark.parametrize(("kind", "said"), [("bert", "max_position_embeddings of BertConfig"), ("nobodys", "")])
+def test_texts_are_cut_at_the_positions_of_a_class_that_is_known(tmp_path, open_path, kind, said):
+    folder = save_base("BertForMaskedLM", tmp_path / "encoder")
+    write_json(folder / "tokenizer_config.json", {"model_max_length": 80, "tokenizer_class": "BertTokenizer"})
+    checkpoint = open_path(add_modules(set_config(folder, model_type=kind), do_lower_case=True))
+    found = run_tokenize(checkpoint, progress=silent, texts=["w1 " * 100])
+    assert (found.longest, found.longest_said) == (64, said)
+
+
 @pytest.mark.parametrize("architecture", [name for name in MODELS if name.endswith("ForMaskedLM")])
 def test_sharing_calls_what_is_in_the_file_by_its_own_names(tmp_path, open_path, architecture):
     folder = save_base(architecture, tmp_path / "base")

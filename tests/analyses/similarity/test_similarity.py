@@ -194,6 +194,38 @@ def test_texts_are_cut_and_lowercased_as_the_library_does(tmp_path, open_path, l
     )
 
 
+LIMITS = [
+    ("BertForMaskedLM", None, "max_position_embeddings of BertConfig"),
+    ("BertForMaskedLM", 100, "max_position_embeddings of BertConfig"),
+    ("BertForMaskedLM", 40, "model_max_length in tokenizer_config.json"),
+    ("DistilBertForMaskedLM", None, "max_position_embeddings of DistilBertConfig"),
+    ("Qwen3ForCausalLM", None, "max_position_embeddings of Qwen3Config"),
+    ("T5EncoderModel", 40, "model_max_length in tokenizer_config.json"),
+    ("T5EncoderModel", None, ""),
+]
+
+
+@pytest.mark.parametrize(("architecture", "tokenizers", "said"), LIMITS)
+def test_texts_are_cut_at_the_positions_where_no_setting_says_otherwise(
+    tmp_path, open_path, architecture, tokenizers, said
+):
+    save_encoder(tmp_path / "encoder", architecture, longest=None)
+    if tokenizers:
+        settings = tmp_path / "encoder" / "tokenizer_config.json"
+        write_json(settings, json.loads(settings.read_text("utf-8")) | {"model_max_length": tokenizers})
+    encoder = SentenceTransformer(str(tmp_path / "encoder"), device="cpu")
+    texts = (" ".join(f"w{1 + number % 9}" for number in range(120)), "w3 w2")
+    result = ask(open_path(tmp_path / "encoder"), texts=texts)
+    assert result.scores["score"].tolist() == pytest.approx(scores(encoder, texts), abs=2e-6)
+    kept = (result.tokens["text"] == 0).sum()
+    if not said:
+        assert (kept, result.warnings) == (122, ())
+        return
+    assert kept == encoder.max_seq_length == (tokenizers if tokenizers == 40 else 64)
+    cut = f"A text of 122 tokens was cut to {kept}, as sentence-transformers does ({said})."
+    assert cut in result.warnings
+
+
 def test_minilm_is_scored_as_the_library_does(open_path):
     texts = words.EXAMPLES
     encoder = SentenceTransformer(str(MINILM), device="cpu")
