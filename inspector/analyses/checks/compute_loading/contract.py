@@ -145,7 +145,7 @@ def _fold(entries: list[Entry]) -> Iterator[LoadingRow]:
         return patterns[name]
 
     alike = [(tuple(patterned(place)[0] for place in each.places), each.outcome) for each in entries]
-    for group in group_names([each.stored or each.places[0] for each in entries], alike):
+    for group in group_names([each.stored or "".join(each.places[:1]) for each in entries], alike):
         first = entries[group.places[0]]
         yield LoadingRow(
             pattern=group.pattern if len(group.places) > 1 else group.label,
