@@ -84,7 +84,7 @@ def test_a_report_opens_without_network(browser: Browser, bundle: Path, theme: s
 def test_every_figure_is_beside_it_at_print_size_with_its_title(bundle: Path) -> None:
     pngs = sorted((bundle / "figures").glob("*.png"))
     svgs = sorted((bundle / "figures").glob("*.svg"))
-    assert len(pngs) == 15
+    assert len(pngs) == 16
     assert [each.stem for each in pngs] == [each.stem for each in svgs]
     for png in pngs:
         assert size(png.read_bytes())[0] >= 2700
