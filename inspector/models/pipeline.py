@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from inspector.store.manifests.manifest import Manifest
 from inspector.store.names import MODULES, SENTENCE_CONFIGS
+from inspector.store.readers.levels import read_setting
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig
@@ -46,7 +47,7 @@ class Pipeline:
 
         Where its own setting says nothing, the positions of the configuration bound the tokenizer's limit.
         """
-        positions = getattr(config, "max_position_embeddings", -1)  # XLNet has -1, too
+        positions = None if config is None else read_setting(config, "max_position_embeddings").value  # XLNet's is -1
         is_bound = not self.own_length and type(positions) is int and positions > 0
         if not is_bound or (self.longest is not None and self.longest <= positions):
             return self.longest, self.longest_said
