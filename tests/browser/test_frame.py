@@ -18,7 +18,6 @@ MARKED = """title => {
   const links = [...document.querySelectorAll(".st-key-pages a")].filter(bold);
   return links.length === 1 && links[0].innerText.includes(title);
 }"""
-ABOVE = "([place, fold]) => place.getBoundingClientRect().bottom <= fold"
 FOLD = 800
 
 
@@ -28,8 +27,8 @@ def expect_marked(page: Page, slug: str) -> None:
 
 
 def expect_above_the_fold(place: Locator) -> None:
-    """All of it is in sight, once the style sheet is there."""
-    place.page.wait_for_function(ABOVE, arg=[place.element_handle(), FOLD])
+    """All of it is in sight, once the style sheet is there: looked up anew each time, as Streamlit draws anew."""
+    expect(place).to_be_in_viewport(ratio=1)
 
 
 def test_an_unknown_page_lists_the_pages(page: Page, server: Server) -> None:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import re
 from urllib.parse import quote
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Page, expect
 
 from inspector.serving.trial import Server
 from tests.browser.looking import expect_calm, expect_page
 
+FRAME = ".st-key-heatmap_frame"
 LONG = "the capital and largest city of a country that lies on a river " * 9
 
 
-def holds(place: Locator, condition: str) -> None:
-    """Wait until a condition holds of an element; the page may still be drawing."""
-    place.page.wait_for_function(condition, arg=place.element_handle())
+def holds(page: Page, selector: str, condition: str) -> None:
+    """Wait until a condition holds of an element, looked up anew each time: Streamlit may draw it again."""
+    page.wait_for_function(f"(found => found && ({condition})(found))(document.querySelector({selector!r}))")
 
 
 def test_two_texts_stand_one_below_the_other(page: Page, server: Server) -> None:
@@ -31,16 +32,16 @@ def test_two_texts_stand_one_below_the_other(page: Page, server: Server) -> None
 def test_a_long_text_is_scrolled_with_its_tokens_and_fits_in_one_view(page: Page, server: Server) -> None:
     page.goto(f"{server.url}/lens?text={quote(LONG)}&cells=with+tokens")
     expect_page(page, "lens", "demo-bert")
-    frame = page.locator(".st-key-heatmap_frame")
+    frame = page.locator(FRAME)
     expect(frame.get_by_text("capital").first).to_be_visible()
-    holds(frame, "box => box.querySelector('.js-plotly-plot').clientHeight > box.clientHeight")
+    holds(page, FRAME, "box => box.querySelector('.js-plotly-plot')?.clientHeight > box.clientHeight")
     page.get_by_role("button", name="Options").click()
     page.get_by_role("combobox", name="Cell text").click()
     page.get_by_role("option", name="all in one view").click()
     expect(page).to_have_url(re.compile("cells=all"))
     expect(frame.locator(".js-plotly-plot")).to_have_count(1)
     expect(frame.locator(".xtitle").filter(has_text="position")).to_be_visible()  # on its side
-    holds(frame, "box => box.scrollWidth <= box.clientWidth")
+    holds(page, FRAME, "box => box.scrollWidth <= box.clientWidth")
 
 
 def test_a_text_that_is_too_long_is_said_once(page: Page, server: Server) -> None:
