@@ -34,6 +34,8 @@ REFUSED = [
     (DENSE, {"activation_function": "os.system"}, "The activation of 2_Dense is 'os.system', not a plain one"),
     (DENSE, {"activation_function": "torch.nn.modules.activation.MultiheadAttention"}, "not a plain one of PyTorch"),
     (DENSE, {"activation_function": "torch.nn.modules.activation.PReLU"}, "not a plain one of PyTorch"),
+    (DENSE, {"activation_function": "torch.nn.Softmax2d"}, "not a plain one of PyTorch"),
+    (DENSE, {"activation_function": "torch.nn.GLU"}, "not a plain one of PyTorch"),
     (DENSE, {"activation_function": 7}, "not a plain one|must be the name of a class"),
     (DENSE, {"bias": 1}, "bias in 2_Dense/config.json must be true or false"),
     (DENSE, {"module_input_name": "token_embeddings"}, "read or write something else than sentence_embedding"),
@@ -47,6 +49,7 @@ REFUSED = [
         {"default_prompt_name": "none"},
         "default_prompt_name in config_sentence_transformers.json names no prompt",
     ),
+    (WHOLE, {"default_prompt_name": ["none"]}, "names no prompt of the file"),
 ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import torch
 
@@ -40,9 +41,10 @@ def histogram(checkpoint: Checkpoint, request: HistogramRequest, *, progress: Pr
     count = math.prod(info.shape)
     if not count:
         raise NotInCheckpointError(words.EMPTY.format(name=name))
+    if info.dtype.startswith("complex"):
+        raise NotInCheckpointError(words.COMPLEX.format(name=name))
     values = read_numbers(checkpoint, name)
-    finite = values[torch.isfinite(values)]
-    low, high, edges, counts = _count(finite)
+    counted = _count(values[torch.isfinite(values)])
     return Histogram(
         tensor=name,
         shape=tuple(info.shape),
@@ -54,14 +56,7 @@ def histogram(checkpoint: Checkpoint, request: HistogramRequest, *, progress: Pr
         nan=int(values.isnan().sum()),
         infinite=int(values.isinf().sum()),
         zeros=int((values == 0).sum()),
-        least=low,
-        most=high,
-        mean=float(finite.mean(dtype=torch.float64)) if len(finite) else None,
-        rms=float(torch.linalg.vector_norm(finite, dtype=torch.float64)) / math.sqrt(len(finite))
-        if len(finite)
-        else None,
-        edges=edges,
-        counts=counts,
+        **counted._asdict(),
     )
 
 
@@ -118,13 +113,36 @@ def _parts(height: int, width: int, most: int) -> Iterator[slice]:
         yield slice(begin, begin + size)
 
 
-def _count(finite: torch.Tensor) -> tuple[float | None, float | None, tuple[float, ...], tuple[int, ...]]:
-    """The least and the largest number, the edges of bins between them, and how many lie in each."""
+class _Counted(NamedTuple):
+    """As in `Histogram`."""
+
+    least: float | None = None
+    most: float | None = None
+    mean: float | None = None
+    rms: float | None = None
+    edges: tuple[float, ...] = ()
+    counts: tuple[int, ...] = ()
+
+
+def _count(finite: torch.Tensor) -> _Counted:
+    """What finite numbers are; of those near the ends of float64, sums and squares would not be finite themselves."""
     if not len(finite):
-        return None, None, (), ()
+        return _Counted()
     low, high = float(finite.min()), float(finite.max())
-    begin, end = (low, high) if low < high else (low - 0.5, high + 0.5)
-    counts = torch.histc(finite.double(), BINS, begin, end)
+    _, power = math.frexp(max(-low, high))  # a power of two divides exactly
+    scaled = torch.ldexp(finite.double(), torch.tensor(-power))
+    begin, end = math.ldexp(low, -power), math.ldexp(high, -power)
+    if low == high:
+        begin, end = begin - 0.5, end + 0.5
+    counts = torch.histc(scaled, BINS, begin, end)
     step = (end - begin) / BINS
     edges = (*(begin + step * place for place in range(BINS)), end)
-    return low, high, edges, tuple(int(count) for count in counts.tolist())
+    mean, rms = float(scaled.mean()), float(torch.linalg.vector_norm(scaled)) / math.sqrt(len(scaled))
+    return _Counted(
+        low,
+        high,
+        math.ldexp(mean, power),
+        math.ldexp(rms, power),
+        tuple(math.ldexp(edge, power) for edge in edges),
+        tuple(int(count) for count in counts.tolist()),
+    )

@@ -35,7 +35,7 @@ def histogram_figure(found: Histogram, *, name: str, theme: Theme = LIGHT) -> go
     )
     figure.add_trace(
         go.Bar(
-            x=[(low + high) / 2 for low, high in pairwise(edges)],
+            x=[low / 2 + high / 2 for low, high in pairwise(edges)],
             y=found.counts,
             width=[high - low for low, high in pairwise(edges)],
             marker={"color": theme.kinds["word"], "line": {"color": theme.page, "width": 0.5}},

@@ -10,6 +10,7 @@ CODES = (
     "{name} holds quantized codes in a format that the inspector cannot read as numbers, so there is nothing to count. "
     "Choose another tensor."
 )
+COMPLEX = "{name} holds complex numbers, which have no order to count them by. Choose another tensor."
 NOTHING = "{name} has no tensor whose numbers can be read. `overview` lists its files."
 
 

@@ -182,21 +182,26 @@ def read_linear(manifest: Manifest, dense: Dense, *, width: int) -> Linear:
         )
     if not all(bool(each.isfinite().all()) for each in read.values()):
         raise CheckpointError(f"{shown_name(name)} contains NaN or infinity: open an undamaged copy.")
-    return Linear(weight, bias, residual if dense.residual else None, _activation(dense))
+    return Linear(weight, bias, residual if dense.residual else None, _activation(dense, len(weight)))
 
 
-def _activation(dense: Dense) -> torch.nn.Module | None:
-    """The activation, None for the identity: a class of torch's own that is made without arguments or weights."""
+def _activation(dense: Dense, width: int) -> torch.nn.Module | None:
+    """The activation, None for the identity: a class of torch's own that is made without arguments or weights.
+
+    Args:
+        width: Of the vectors that it is given, which it may not change.
+    """
     module, _, name = dense.activation.rpartition(".")
     if module in ("torch.nn.modules.linear", "torch.nn") and name == "Identity":
         return None
     if module in (activations.__name__, "torch.nn") and name in activations.__all__:
         try:
-            made = getattr(activations, name)()
-        except TypeError:
-            made = None
-        if made is not None and not [*made.parameters()]:
-            return made.eval()
+            made = getattr(activations, name)().eval()
+            keeps = made(torch.zeros(width, dtype=torch.float64)).shape == (width,)
+        except (TypeError, ValueError, RuntimeError):  # it wants arguments, more axes or an even width
+            keeps = False
+        if keeps and not [*made.parameters()]:
+            return made
     raise NotInCheckpointError(
         f"The activation of {dense.folder} is {dense.activation!r}, not a plain one of PyTorch: it is not run, "
         "so there is no vector to show."

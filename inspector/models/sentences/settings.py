@@ -168,7 +168,7 @@ def _measure(whole: Mapping[str, Any]) -> str | None:
 
 def _default(whole: Mapping[str, Any], prompts: Mapping[str, str]) -> str | None:
     default = whole.get("default_prompt_name")
-    if default is not None and default not in prompts:
+    if default is not None and not (isinstance(default, str) and default in prompts):
         raise CheckpointError(
             f"default_prompt_name in {SENTENCE_SETTINGS} names no prompt of the file: compare the file with its source."
         )

@@ -70,8 +70,8 @@ def why_not(params: Mapping[str, Any]) -> str:
     if window is not None and (type(window) is not int or window <= 0):
         return "its 'sliding_window' is not a size"
     numbers = {key: params.get(key) for key in ("norm_eps", "rope_theta")}
-    if wrong := next((key for key, value in numbers.items() if not (value is None or type(value) in (int, float))), ""):
-        return f"its {quoted(wrong)} is not a number"
+    if wrong := next((key for key, value in numbers.items() if not (value is None or _is_positive(value))), ""):
+        return f"its {quoted(wrong)} is not a positive number"
     return ""
 
 
@@ -126,6 +126,10 @@ def turned_heads(config: Mapping[str, Any], name: str, name_in_file: str) -> int
     setting = TURNED.get(found[2]) if found and known else None
     heads = config.get(setting) if setting else 0
     return heads if type(heads) is int and heads > 0 else 0
+
+
+def _is_positive(value: Any) -> bool:
+    return type(value) in (int, float) and 0 < value < 1e30
 
 
 def _theta(params: Mapping[str, Any]) -> float:

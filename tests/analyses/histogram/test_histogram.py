@@ -10,6 +10,7 @@ from safetensors.torch import save_file
 
 import inspector as ci
 from inspector.analyses.histogram.compute import histogram, read_numbers
+from inspector.analyses.histogram.figures import histogram_figure
 from inspector.analyses.histogram.words import headline
 from inspector.demo import DEMOS
 from inspector.errors import InspectorError
@@ -93,6 +94,33 @@ def test_what_is_not_finite_is_counted_and_left_out(open_path, tmp_path):
     none = histogram(checkpoint, tensor="pooler.dense.weight", progress=silent)
     assert (none.least, none.mean, none.counts) == (None, None, ())
     assert "none of its numbers is finite" in headline(none)
+
+
+@pytest.mark.parametrize("largest", [1e300, 1.7e308, 1e-320])
+def test_numbers_at_the_ends_of_their_dtype_are_counted(open_path, tmp_path, largest):
+    state = random_model("BertModel").state_dict()
+    state["pooler.dense.bias"] = torch.linspace(-1, 1, 32, dtype=torch.float64) * largest
+    folder = save_checkpoint(random_model("BertModel"), tmp_path / "a")
+    save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
+    found = histogram(open_path(folder), tensor="pooler.dense.bias", progress=silent)
+    scaled = np.linspace(-1, 1, 32)
+    assert sum(found.counts) == 32
+    assert found.counts == pytest.approx(np.histogram(scaled, bins=len(found.counts))[0], abs=1)
+    assert np.array(found.edges) / largest == pytest.approx(np.linspace(-1, 1, len(found.edges)), abs=1e-3)
+    assert found.rms / largest == pytest.approx(np.sqrt((scaled**2).mean()), rel=1e-3)
+    assert found.mean / largest == pytest.approx(0, abs=1e-3)
+    bars = histogram_figure(found, name="a").data[0]
+    assert np.isfinite(bars.x).all()
+    assert np.isfinite(bars.width).all()
+
+
+def test_complex_numbers_have_no_histogram(open_path, tmp_path):
+    folder = save_checkpoint(random_model("BertModel"), tmp_path / "a")
+    state = {name: torch.tensor(array) for name, array in load_file(folder / "model.safetensors").items()}
+    state["pooler.dense.bias"] = state["pooler.dense.bias"].to(torch.complex64)
+    save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(InspectorError, match="pooler.dense.bias holds complex numbers"):
+        histogram(open_path(folder), tensor="pooler.dense.bias", progress=silent)
 
 
 def test_a_name_that_is_not_there_is_one_sentence(open_path, tmp_path):

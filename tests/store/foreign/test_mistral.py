@@ -134,7 +134,11 @@ def test_a_tied_file_has_no_output(tmp_path, open_path):
         ({"moe": {"num_experts": 8}}, "it sets 'moe', which may change what the model computes"),
         ({"n_heads": "4"}, "its 'n_heads' is not a size"),
         ({"n_layers": 60}, "params.json"),
-        ({"rope_theta": "x"}, "its 'rope_theta' is not a number"),
+        ({"rope_theta": "x"}, "its 'rope_theta' is not a positive number"),
+        ({"rope_theta": 10**400}, "its 'rope_theta' is not a positive number"),
+        ({"rope_theta": float("nan")}, "its 'rope_theta' is not a positive number"),
+        ({"rope_theta": 0}, "its 'rope_theta' is not a positive number"),
+        ({"norm_eps": -1e-5}, "its 'norm_eps' is not a positive number"),
         ({"sliding_window": [None, 4]}, "its 'sliding_window' is not a size"),
     ],
 )
