@@ -119,7 +119,7 @@ def test_complex_numbers_have_no_histogram(open_path, tmp_path):
     state = {name: torch.tensor(array) for name, array in load_file(folder / "model.safetensors").items()}
     state["pooler.dense.bias"] = state["pooler.dense.bias"].to(torch.complex64)
     save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(InspectorError, match="pooler.dense.bias holds complex numbers"):
+    with pytest.raises(InspectorError, match=r"pooler\.dense\.bias holds complex numbers"):
         histogram(open_path(folder), tensor="pooler.dense.bias", progress=silent)
 
 
