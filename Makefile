@@ -87,6 +87,6 @@ $(VENV)/run.stamp: requirements.txt requirements-hashes.txt | $(VENV)/bin/python
 	$(PIP) -r requirements.txt
 	touch $@
 
-$(VENV)/dev.stamp: requirements-dev.txt requirements-auth.txt requirements-ray.txt $(VENV)/run.stamp
+$(VENV)/dev.stamp: requirements-dev.txt requirements-auth.txt requirements-ray.txt requirements-metrics.txt $(VENV)/run.stamp
 	$(PIP) -r requirements-dev.txt
 	touch $@

@@ -28,6 +28,7 @@ else:
     from inspector.serving.access_token import access_token
     from inspector.serving.headers import Headers, failure
     from inspector.serving.log import start_log
+    from inspector.serving.metrics import start_metrics
     from inspector.serving.people import check_sign_in
     from inspector.serving.place import check_confinement
     from inspector.serving.readiness import Readiness, ReadyAddress, check_start
@@ -46,12 +47,13 @@ else:
         check_sign_in(serving())
         check_confinement(settings(), missing_here)
         check_start(settings())
+        readiness = Readiness(settings())
+        start_metrics(serving().metrics, settings(), lambda: not readiness.look())
     except SettingsError as error:
         raise SystemExit(str(error)) from None
     name_pages_in_the_frame()
     take_turns()
     send_more_than_is_read()
-    readiness = Readiness(settings())
     app = st.App(
         SCRIPT,
         lifespan=partial(starting, readiness=readiness),

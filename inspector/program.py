@@ -16,6 +16,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "models": ("torch", "accelerate", "umap", "numba", "scipy"),
     "ray": ("ray", "s3fs"),
     "auth": ("authlib",),
+    "metrics": ("prometheus_client",),
 }
 
 

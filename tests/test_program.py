@@ -49,6 +49,7 @@ def test_a_command_is_one_that_a_shell_takes_apart_again(package: tuple[Path, bo
         ("numba", "models", "requirements.txt"),
         ("ray.serve", "ray", "requirements-ray.txt"),
         ("authlib", "auth", "requirements-auth.txt"),
+        ("prometheus_client", "metrics", "requirements-metrics.txt"),
     ],
 )
 def test_a_library_that_is_missing_is_named_with_what_brings_it(

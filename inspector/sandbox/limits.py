@@ -245,6 +245,13 @@ def limit_error(limit: Limit, settings: Settings, *, device: str = "") -> Worker
     return WorkerError(f"{passed}: {STREAM if whole else ''}set {limit.setting} higher, or {limit.instead}.")
 
 
+def cause_of(error: WorkerError) -> str:
+    """The setting of the limit that a sentence of `limit_error` tells of; "crash" where another sentence does."""
+    told = str(error)
+    limits = (*WATCHED, KEPT, OPENING)
+    return next((each.setting for each in limits if told.startswith(each.passed.partition("{}")[0])), "crash")
+
+
 def explain(error: BaseException, settings: Settings, *, device: str = "") -> InspectorError | None:
     """The sentence for an error that a limit or the confinement caused; None: neither did."""
     text = str(error)

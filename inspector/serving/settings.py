@@ -19,6 +19,7 @@ SignIn = Literal["none", "oidc", "proxy"]
 SECRET_CHARACTERS = 16  # at least
 TOKEN = re.compile(rf"[\w-]{{{SECRET_CHARACTERS},}}", re.ASCII)
 NO_TOKEN = "off"
+PORTS = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,7 @@ class Serving:
     token: str | None = field(default=None, repr=False)  # None: made anew at each start; empty: none is asked for
     admins: tuple[str, ...] = ()  # as people: who sees and deletes everybody's uploads; empty: nobody
     log: LogLines = "text"
+    metrics: tuple[str, int] | None = None  # host and port at which Prometheus asks; None: there are none
     opened: str = ""  # reference that whoever started the server wants open at first; empty: a demo
 
 
@@ -69,6 +71,7 @@ def read_serving(environ: Mapping[str, str]) -> Serving:
         secret=secret,
         token=_token(environ),
         log=_choice(environ, "INSPECTOR_LOG", "text", get_args(LogLines)),
+        metrics=_host_and_port(environ, "INSPECTOR_METRICS"),
         opened=environ.get("INSPECTOR_OPEN") or "",
     )
 
@@ -96,6 +99,14 @@ def _token(environ: Mapping[str, str]) -> str | None:
             f"use the output of `openssl rand -hex 32`, or {NO_TOKEN}."
         )
     return value
+
+
+def _host_and_port(environ: Mapping[str, str], name: str) -> tuple[str, int] | None:
+    value = (environ.get(name) or "").strip()
+    host, _, port = value.rpartition(":")
+    if value and not (port.isascii() and port.isdecimal() and 0 < int(port[:6]) < PORTS):
+        raise SettingsError(f"{name} is {value!r}: set it to a port, or to HOST:PORT such as 127.0.0.1:9464.")
+    return (host.strip("[]") or "127.0.0.1", int(port)) if value else None
 
 
 def _yes_or_no(environ: Mapping[str, str], name: str) -> bool:

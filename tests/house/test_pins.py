@@ -39,6 +39,7 @@ def pins_of(name: str) -> set[str]:
 EVERYBODY = pins_of("requirements.txt")
 RAY = pins_of("requirements-ray.txt")
 AUTH = pins_of("requirements-auth.txt")
+METRICS = pins_of("requirements-metrics.txt")
 
 
 def imported() -> dict[str, set[Path]]:
@@ -73,6 +74,7 @@ EXTRAS = PROJECT["optional-dependencies"]
         ([*PROJECT["dependencies"], *EXTRAS["models"]], "requirements.txt"),
         (EXTRAS["ray"], "requirements-ray.txt"),
         (EXTRAS["auth"], "requirements-auth.txt"),
+        (EXTRAS["metrics"], "requirements-metrics.txt"),
         (EXTRAS["dev"], "requirements-dev.txt"),
     ],
 )
@@ -96,12 +98,17 @@ def test_an_extra_brings_what_a_sentence_says_that_it_brings() -> None:
 
 @pytest.mark.parametrize("module", sorted(IMPORTED))
 def test_an_imported_library_is_pinned(module: str) -> None:
-    """Only what runs on a cluster may need the requirements of Ray."""
-    on_cluster = all(path.parts[:4] == ("inspector", "serving", "engine", "ray") for path in IMPORTED[module])
-    pinned = EVERYBODY | RAY if on_cluster else EVERYBODY
+    """Only what runs on a cluster may need the requirements of Ray, and what Prometheus reads those of its numbers."""
+    pinned = set(EVERYBODY)
+    for besides, where in (
+        (RAY, Path("inspector/serving/engine/ray")),
+        (METRICS, Path("inspector/serving/metrics.py")),
+    ):
+        if all(path.is_relative_to(where) for path in IMPORTED[module]):
+            pinned |= besides
     assert PROVIDERS[module] & pinned, f"{module}: {sorted(map(str, IMPORTED[module]))}"
 
 
 def test_a_pinned_library_is_imported() -> None:
     used = set[str]().union(*PROVIDERS.values())
-    assert (EVERYBODY | RAY | AUTH) - used == BESIDES.keys()
+    assert (EVERYBODY | RAY | AUTH | METRICS) - used == BESIDES.keys()

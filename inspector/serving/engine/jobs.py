@@ -12,6 +12,7 @@ from typing import Any
 from inspector.catalog import Analysis
 from inspector.errors import CancelledError, InspectorError, RequestError
 from inspector.request import beside
+from inspector.serving import metrics
 from inspector.serving.encoding import encode
 from inspector.serving.engine.protocol import Progress, Status
 from inspector.serving.engine.shares import Waiters, asker
@@ -34,10 +35,17 @@ class LocalJob:
     """
 
     def __init__(
-        self, key: Hashable, request: OpenRequest | RunRequest, *, keep: bool, stop: Callable[[LocalJob], None]
+        self,
+        key: Hashable,
+        request: OpenRequest | RunRequest,
+        *,
+        keep: bool,
+        stop: Callable[[LocalJob], None],
+        question: str = "open",
     ) -> None:
         self.id = secrets.token_urlsafe(16)
         self.key = key
+        self.question = question
         self.request = request
         self.message = _message(request)
         self.keep = keep  # True: asking again after it is done gives this job
@@ -57,6 +65,7 @@ class LocalJob:
         self._error: InspectorError | None = None
         self._settled = threading.Event()
         self._watchers: list[Callable[[], None]] = []
+        metrics.begin(self)
 
     @property
     def status(self) -> Status:
@@ -159,6 +168,7 @@ class LocalJob:
     def _settle(self, status: Status, progress: Progress) -> None:
         self._status, self._progress, self._partial = status, progress, None
         self._settled.set()
+        metrics.settle(self, time.monotonic() - self.asked)
         self._tell()
 
     def _tell(self) -> None:

@@ -128,7 +128,7 @@ class LocalEngine:
         """
         key, request = keyed_request(self._analyses, fingerprint, verb, parameters, called)
         self._compiler.start(self._analyses[verb])
-        return self._ask(key, request, keep=True)
+        return self._ask(key, request, keep=True, question=verb)
 
     def job(self, job_id: str) -> LocalJob | None:
         """Find a job again."""
@@ -200,7 +200,7 @@ class LocalEngine:
             self._setup, network=network, when=when, outside=outside, on_message=self._on_message, on_end=self._on_end
         )
 
-    def _ask(self, key: Any, request: OpenRequest | RunRequest, *, keep: bool) -> LocalJob:
+    def _ask(self, key: Any, request: OpenRequest | RunRequest, *, keep: bool, question: str = "open") -> LocalJob:
         with self._lock:
             if self._closed:
                 raise WorkerError(CLOSING)
@@ -208,7 +208,7 @@ class LocalEngine:
             if job is not None and not self._lost(job):
                 job.join()
             else:
-                job, fresh = LocalJob(key, request, keep=keep, stop=self._cancel), True
+                job, fresh = LocalJob(key, request, keep=keep, stop=self._cancel, question=question), True
                 self._book.add(job)
                 if not self._carrier.brings(job):
                     self._waiting.add(job)
@@ -296,7 +296,13 @@ class LocalEngine:
         if self._pool.drop(worker) and isinstance(error, WorkerError):
             when = datetime.now(UTC).isoformat(timespec="seconds")
             self._endings.append(Ending(when, worker.name, str(error)))
-            record("worker ended", checkpoint=digest(worker.fingerprint or ""), reason=str(error))
+            record(
+                "worker ended",
+                checkpoint=digest(worker.fingerprint or ""),
+                question=", ".join(sorted({job.question for job in worker.jobs})),
+                cause=limits.cause_of(error),
+                reason=str(error),
+            )
 
     def _settle(self, job: LocalJob, outcome: Any, nbytes: int = 0) -> None:
         """Give a job its outcome; the jobs of a failed batch wait to run alone."""

@@ -100,7 +100,7 @@ class RayEngine:
             if job is not None:
                 job.join()
                 return job
-            job = LocalJob(key, request, keep=True, stop=self._cancel)
+            job = LocalJob(key, request, keep=True, stop=self._cancel, question=verb)
             job.report(Progress(None, "Waiting for a replica of the cluster"))
             question = Question(fingerprint, verb, parameters, self._known(request), request.called)
             self._book.add(job)
