@@ -46,6 +46,8 @@ class Hub:
     address: str = ""
     cdn: str = ""
     asked: list[str] = field(default_factory=list)  # of the CDN: a line each
+    revisions: list[str] = field(default_factory=list)  # that were asked for
+    known: tuple[str, ...] = ("main", "v1", "refs/pr/3", COMMIT)
     authorized: list[str] = field(default_factory=list)  # authorization that came to the CDN
     sent: int = 0  # bytes of weights
 
@@ -95,6 +97,9 @@ REFUSED = {  # model -> status and code of every answer about it
 
 def _hub(hub: Hub) -> Starlette:
     async def about(request: Request) -> Response:
+        hub.revisions.append(revision := request.path_params.get("revision", "main"))
+        if revision not in hub.known:
+            return Response(status_code=404, headers={"X-Error-Code": "RevisionNotFound"})
         if refused := REFUSED.get(request.path_params["model"]):
             return Response(status_code=refused[0], headers={"X-Error-Code": refused[1]})
         sha = "main" if request.path_params["model"] == "faults/branch" else COMMIT
@@ -123,6 +128,7 @@ def _hub(hub: Hub) -> Starlette:
     return Starlette(
         routes=[
             Route("/api/models/{model:path}/tree/{revision}", tree),
+            Route("/api/models/{model:path}/revision/{revision:path}", about),
             Route("/api/models/{model:path}", about),
             Route("/{model:path}/resolve/{revision}/{name:path}", resolve, methods=["GET", "HEAD"]),
         ]

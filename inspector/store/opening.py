@@ -66,7 +66,7 @@ def open_checkpoint(
                 fetched = download(origin.value, progress=progress)
             source = origin.find(Reach(settings, restrict_paths, fetched))
             manifest = stage(source, settings=settings, progress=progress)
-    return manifest, CheckpointRef.parse(origin.becomes(manifest.fingerprint))
+    return manifest, CheckpointRef.parse(origin.becomes(manifest.fingerprint, fetched))
 
 
 def _stored(origin: Origin, settings: Settings) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from inspector.demo import BUNDLED, DEMOS, RUNS
 from inspector.errors import CheckpointError
 from inspector.store.origins.demo import Demo
-from inspector.store.origins.hub import HubModel
+from inspector.store.origins.hub import HubModel, named_by
 from inspector.store.origins.on_disk import OnDisk
 from inspector.store.origins.origin import Origin
 from inspector.store.origins.upload import Upload
@@ -25,11 +25,11 @@ ORIGINS: dict[str, type[Origin]] = {each.word: each for each in (Demo, Upload, O
 class CheckpointRef:
     """The name of a checkpoint's origin, as links and messages carry it.
 
-    As text: `demo-bert` (a demo), `upload:<fingerprint>` (12 to 64 hex digits), `hub:org/name`,
-    `path:/folder` (a folder, an archive or a weight file). On a server also `incoming:<id>` (an
-    upload whose bytes have arrived but are not staged yet), `snapshots:<id>` (the same, an archive
-    with several checkpoints, each of which becomes an upload) and `arriving:<id>` (an upload whose
-    weights are still on their way: what their headers say).
+    As text: `demo-bert` (a demo), `upload:<fingerprint>` (12 to 64 hex digits), `hub:org/name`
+    or `hub:org/name@revision`, `path:/folder` (a folder, an archive or a weight file). On a server
+    also `incoming:<id>` (an upload whose bytes have arrived but are not staged yet),
+    `snapshots:<id>` (the same, an archive with several checkpoints, each of which becomes an upload)
+    and `arriving:<id>` (an upload whose weights are still on their way: what their headers say).
     """
 
     kind: str  # one of ORIGINS
@@ -74,7 +74,7 @@ def origin_of(text: str) -> Origin:
 
 
 def find_reference(text: str) -> CheckpointRef:
-    """Tell what a name typed by a user means: something on disk, a demo, an upload as in a link, or a hub id.
+    """Tell what a name typed by a user means: a file, a demo, an upload as in a link, a hub id or its page's address.
 
     Raises:
         CheckpointError: If it can be none of them.
@@ -90,6 +90,8 @@ def find_reference(text: str) -> CheckpointRef:
             f"{text} is a demo run of {len(RUNS[text])} checkpoints, for `vitals`: name one of them, such as "
             f"{list(RUNS[text])[-1]}."
         )
+    if (named := named_by(text)) != text:
+        return CheckpointRef(HubModel.word, named)
     near = _nearest(text)
     local = near is not None and "/" in near
     if not local and HubModel.values.fullmatch(text) and "/" in text and text[0] not in "./~":

@@ -9,10 +9,12 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from inspector.demo import ADAPTERS, DEMOS
+from inspector.errors import CheckpointError
 from inspector.results.checkpoint import Opened
 from inspector.serving.place import paths_are_open
 from inspector.serving.storing import uploads
 from inspector.settings import settings
+from inspector.store.origins.hub import named_by
 from inspector.store.reference import origin_of
 from inspector.text import literal
 from pages._ui import navigation, running, session, sign_in
@@ -200,6 +202,9 @@ def _offer_ways() -> None:
 def _ask_for_model() -> None:
     with st.form("open hub", border=False):
         value = st.text_input("Hub id", placeholder="org/name", key="hub typed").strip()
-        st.caption("Downloaded once; code in the repository never runs.")
+        st.caption("Or org/name@revision, or the address of a model's page. Code in the repository never runs.")
         if st.form_submit_button("Open") and value:
-            session.want(f"hub:{value}")
+            try:
+                session.want(f"hub:{named_by(value)}")
+            except CheckpointError as error:
+                st.session_state["refusal"] = str(error)

@@ -22,6 +22,7 @@ from inspector.program import command_line
 from inspector.settings import settings
 from inspector.store.origins.hub import versions_folder
 from pages._ui import running
+from tests.app.looking import button
 from tests.conftest import answer_here
 
 Open = Callable[..., AppTest]
@@ -121,6 +122,20 @@ def test_every_command_of_every_page_gives_an_answer(
             lines |= dict.fromkeys(found)
     for line in lines:
         typed(line)
+
+
+@pytest.mark.usefixtures("home")
+def test_a_pasted_address_opens_a_model_of_the_hub_and_the_link_names_its_commit(open_app: Open) -> None:
+    app = open_app("overview")
+    app.segmented_control(key="way").set_value("Hub").run()
+    app.text_input(key="hub typed").set_value(f"https://huggingface.co/datasets/{MODEL}")
+    button(app, "Open").click().run()
+    assert "is not the address of a model on the hub" in app.error[0].value
+    app.text_input(key="hub typed").set_value(f"https://huggingface.co/{MODEL}/blob/main/config.json")
+    button(app, "Open").click().run()
+    assert not app.error
+    assert app.selectbox(key="picked").value == app.query_params["checkpoint"] == f"hub:{MODEL}@{VERSION}"
+    assert f" {MODEL}@{VERSION}" in printed(app)[0]
 
 
 @pytest.mark.printed

@@ -90,6 +90,18 @@ def test_headers_alone_are_fetched_once_and_no_token_leaves_the_hub(environment:
         assert hub.authorized == []
 
 
+def test_a_revision_is_opened_and_its_commit_names_it_again(environment: dict[str, str]) -> None:
+    with serving(files()) as hub:
+        pasted = f"{hub.address}/org/model/blob/refs%2Fpr%2F3/model.safetensors"
+        for named, revision in (("org/model@v1", "v1"), (pasted, "refs/pr/3"), (f"org/model@{COMMIT}", COMMIT)):
+            found = asked("overview", named, hub=hub, environment=environment)
+            assert hub.revisions[-1] == revision
+            assert found["name"] == f"org/model@{revision if revision != COMMIT else COMMIT[:7]}"
+        assert len(hub.asked) == 1  # all three are one commit
+        said = run("-c", EACH, "org/model@v9", hub=hub, environment=environment)
+        assert said == "The hub has no revision v9 of org/model: name a branch, a tag or a commit.\n"
+
+
 def test_what_takes_numbers_fetches_the_model_whole(environment: dict[str, str]) -> None:
     """Two copies of what is declared to be tied: whether they are equal, no header tells."""
     with serving(files(TENSORS | {"lm_head.weight": (ROWS, WIDTH)})) as hub:
@@ -134,8 +146,7 @@ def test_what_is_no_answer_is_refused_in_a_sentence(environment: dict[str, str])
         "that folder or upload it.",
         "faults/unknown": "The hub has no model faults/unknown, or you may not read it: check the name.",
         "faults/branch": "The hub names no commit of faults/branch: try again.",
-        "faults/vanished": "faults/vanished could not be downloaded from the hub: check its name and the connection, "
-        "then try again.",
+        "faults/vanished": "The hub no longer has the version of faults/vanished that it named: try again.",
     }
 
 

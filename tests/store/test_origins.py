@@ -97,6 +97,60 @@ def test_files_of_which_none_is_a_checkpoints_are_none_of_the_workers_own(settin
     assert source.files == {}
 
 
+COMMIT = "0123456789" * 4
+
+
+@pytest.mark.parametrize(
+    ("typed", "named"),
+    [
+        ("org/name@v1.0", "org/name@v1.0"),
+        ("https://huggingface.co/org/name", "org/name"),
+        ("https://huggingface.co/org/name/", "org/name"),
+        ("huggingface.co/org/name/tree/main", "org/name@main"),
+        ("https://hf.co/org/name?library=transformers#files", "org/name"),
+        ("https://huggingface.co/gpt2", "gpt2"),
+        ("https://huggingface.co/gpt2/blob/main/config.json", "gpt2@main"),
+        (f"https://huggingface.co/org/name/commit/{COMMIT}", f"org/name@{COMMIT}"),
+        ("https://huggingface.co/org/name/tree/refs%2Fpr%2F3/onnx", "org/name@refs/pr/3"),
+        ("https://huggingface.co/org/name/resolve/refs/pr/3/a.bin", "org/name@refs/pr/3"),
+        ("http://mirror:8080/org/name/tree/v1", "org/name@v1"),
+    ],
+)
+def test_an_address_of_the_hub_names_a_model_and_a_version(monkeypatch, typed, named):
+    monkeypatch.setenv("HF_ENDPOINT", "http://mirror:8080")
+    assert str(find_reference(typed)) == f"hub:{named}" == str(CheckpointRef.parse(f"hub:{named}"))
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "https://example.org/org/name",
+        "https://huggingface.co/",
+        "https://huggingface.co/org/name/discussions/3",
+        "https://huggingface.co/datasets/org/name",
+        "https://huggingface.co/org/name/tree/..%2F..%2Fx",
+        "https://huggingface.co/org/name/tree/" + "a" * 201,
+    ],
+)
+def test_another_address_is_refused(typed):
+    with pytest.raises(CheckpointError, match="is not the address of a model on the hub"):
+        find_reference(typed)
+
+
+@pytest.mark.parametrize("value", ["org/name@", "org/name@../x", "org/name@a/../b", "org/name@/x", "a@b@c", "a@x y"])
+def test_no_revision_leads_out_of_the_cache(value):
+    with pytest.raises(CheckpointError, match="does not name a checkpoint"):
+        origin_of(f"hub:{value}")
+
+
+def test_a_model_of_the_hub_is_opened_again_by_its_commit():
+    for value in ("org/name", "org/name@main", f"org/name@{COMMIT}"):
+        origin = origin_of(f"hub:{value}")
+        for folder in (Path("snapshots") / COMMIT, Path("headers") / (COMMIT + "0f" * 12)):
+            assert origin.becomes("0f" * 32, folder) == f"hub:org/name@{COMMIT}"
+        assert origin.becomes("0f" * 32) == str(origin)
+
+
 def test_what_is_typed_again_names_the_same(tmp_path):
     for text in ("demo-bert", "org/name", str(tmp_path)):
         assert find_reference(text).origin.typed == text

@@ -218,7 +218,7 @@ def read_outcomes(message: Any, requests: Sequence[OpenRequest | RunRequest]) ->
     found = [decode(value, Failure, result_class(asked)) for value, asked in zip(values, requests, strict=True)]
     for value, asked in zip(found, requests, strict=True):
         if isinstance(value, Opened) and isinstance(asked, OpenRequest):
-            _refuse_other(value, asked.reference)
+            _refuse_other(value, asked)
         elif isinstance(value, Fetched) and not VERSION.fullmatch(value.version):
             raise DecodeError("The worker sent an invalid hub version.")
         elif isinstance(asked, RunRequest):
@@ -253,13 +253,13 @@ def read_partial(said: Partial, asked: OpenRequest | RunRequest, *, number: int)
     return value
 
 
-def _refuse_other(opened: Opened, asked: CheckpointRef) -> None:
+def _refuse_other(opened: Opened, asked: OpenRequest) -> None:
     """Believe no worker that names another checkpoint: it would answer for that one from then on."""
     if len(opened.warnings) > MAX_WARNINGS or any(len(warning) > MAX_TEXT for warning in opened.warnings):
         raise DecodeError("The worker sent too many warnings.")
-    fingerprint, origin = opened.fingerprint, asked.origin
+    fingerprint, origin = opened.fingerprint, asked.reference.origin
     is_its_own = is_fingerprint(fingerprint) and fingerprint.startswith(origin.digits)
-    if not is_its_own or opened.reference != origin.becomes(fingerprint):
+    if not is_its_own or opened.reference != origin.becomes(fingerprint, asked.fetched):
         raise DecodeError("The worker opened another checkpoint.")
 
 

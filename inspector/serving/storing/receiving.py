@@ -114,7 +114,8 @@ def receive(
                 manifest = _received(staged, source, settings=reach.settings, progress=progress, ahead=ahead)
     except (DamagedError, OSError) as error:
         raise WorkerError(DAMAGED) from error
-    return Opened(manifest.fingerprint, origin.becomes(manifest.fingerprint), manifest.name, told.warnings)
+    reference = origin.becomes(manifest.fingerprint, reach.fetched)
+    return Opened(manifest.fingerprint, reference, manifest.name, told.warnings)
 
 
 def _received(

@@ -24,7 +24,7 @@ from inspector.progress import Progress
 from inspector.settings import Settings
 from inspector.store.files import put_folder, workspace
 from inspector.store.names import HEADERS, INNER, PLAIN_NAME, weight_format
-from inspector.store.origins.hub import WANTED, asking, bound_silence, versions_folder
+from inspector.store.origins.hub import BETWEEN, COMMIT, WANTED, asking, bound_silence, versions_folder
 from inspector.store.readers.safetensors import MAX_HEADER_NBYTES
 
 SMALL_NBYTES = 64_000_000  # weights that are fetched whole: a second or two
@@ -34,7 +34,6 @@ SLOWEST = 120.0  # seconds of a range
 LENGTH = 8  # bytes at the beginning, which tell how long the header is
 FIRST_NBYTES = 4_000_000  # of the first ranges together, in which most headers end
 FIRST = (4_096, 131_072)  # bytes of a first range, at least and at most
-COMMIT = re.compile(r"[0-9a-f]{40}")
 RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
 NO_RANGE = (
     "The hub did not send the range of {name} that was asked for ({why}): try again, or fetch the model whole with "
@@ -52,11 +51,11 @@ class _File:
     nbytes: int
 
 
-def fetch_headers(model: str, known: Collection[str], *, progress: Progress) -> dict[str, Any] | None:
+def fetch_headers(named: str, known: Collection[str], *, progress: Progress) -> dict[str, Any] | None:
     """Ask the hub for the small files of a model and for the headers of its safetensors.
 
     Args:
-        model: The hub's name of it, "org/name".
+        named: The hub's name of it, "org/name", or of a version, "org/name@revision".
         known: Keys of what was fetched before, as `key_of` makes them.
 
     Returns:
@@ -69,9 +68,10 @@ def fetch_headers(model: str, known: Collection[str], *, progress: Progress) -> 
     from huggingface_hub import hf_hub_download, try_to_load_from_cache
 
     bound_silence()
+    model, _, revision = named.partition(BETWEEN)
     progress(None, f"Requesting {model} from the hub")
-    with asking(model):
-        if (found := _listed(model)) is None:
+    with asking(model, revision):
+        if (found := _listed(model, revision)) is None:
             return None
         commit, sizes = found
         weights = [_File(model, commit, name, sizes[name]) for name in sizes if weight_format(Path(name).name)]
@@ -100,21 +100,21 @@ def fetch_headers(model: str, known: Collection[str], *, progress: Progress) -> 
     return {"commit": commit, "small": small, "headers": headers}
 
 
-def _listed(model: str) -> tuple[str, dict[str, int]] | None:
-    """A model's commit, and the bytes of each file that is read; None where the hub is out of reach."""
+def _listed(model: str, revision: str) -> tuple[str, dict[str, int]] | None:
+    """The commit, and the bytes of each file that is read; None where the hub is out of reach."""
     from httpx2 import HTTPError
     from huggingface_hub import HfApi
-    from huggingface_hub.errors import OfflineModeIsEnabled, RepositoryNotFoundError
+    from huggingface_hub.errors import OfflineModeIsEnabled, RepositoryNotFoundError, RevisionNotFoundError
     from huggingface_hub.hf_api import RepoFile
     from huggingface_hub.utils import filter_repo_objects
 
     hub = HfApi(endpoint=_endpoint())
     try:
-        commit = hub.model_info(model).sha or ""
+        commit = hub.model_info(model, revision=revision or None).sha or ""
         if not COMMIT.fullmatch(commit):
             raise CheckpointError(f"The hub names no commit of {model}: try again.")
         listed = [*hub.list_repo_tree(model, revision=commit, recursive=True)]
-    except RepositoryNotFoundError:  # or a gated one
+    except (RepositoryNotFoundError, RevisionNotFoundError):  # or a gated one
         raise
     except (HTTPError, OfflineModeIsEnabled, ConnectionError, TimeoutError):
         return None  # what is in the cache answers, or the sentence that it is not there
@@ -128,8 +128,8 @@ def _endpoint() -> str | None:
 
 
 def key_of(model: str, commit: str) -> str:
-    """The name of the folder that keeps what was fetched of a commit."""
-    return hashlib.sha256(f"{model}@{commit}".encode()).hexdigest()
+    """The name of the folder that keeps what was fetched of a commit: 64 hex digits that begin with it."""
+    return commit + hashlib.sha256(model.encode()).hexdigest()[: 64 - len(commit)]
 
 
 def known_headers(settings: Settings) -> tuple[str, ...]:
@@ -138,13 +138,13 @@ def known_headers(settings: Settings) -> tuple[str, ...]:
     return tuple(sorted(each.name for each in folder.iterdir())) if folder.is_dir() else ()
 
 
-def put_headers(model: str, found: Mapping[str, Any], settings: Settings) -> Path:
+def put_headers(named: str, found: Mapping[str, Any], settings: Settings) -> Path:
     """Lay out what `fetch_headers` brought as a checkpoint's folder, in the store.
 
     Raises:
         CheckpointError: If the values are not such.
     """
-    commit = str(found.get("commit"))
+    model, commit = named.partition(BETWEEN)[0], str(found.get("commit"))
     if not COMMIT.fullmatch(commit):
         raise CheckpointError(f"The hub names no commit of {model}: try again.")
     target = settings.home / HEADERS / key_of(model, commit)

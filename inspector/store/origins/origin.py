@@ -96,8 +96,8 @@ class Origin(ABC):
         """Bytes that opening may have to unpack, fetch or hash; 0: headers and small files alone."""
         return 0
 
-    def becomes(self, fingerprint: str) -> str:
-        """The reference that opens it again."""
+    def becomes(self, fingerprint: str, fetched: Path | None = None) -> str:
+        """The reference that opens it again; `fetched` as in `Reach`."""
         return str(self)
 
 

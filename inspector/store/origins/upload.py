@@ -52,6 +52,6 @@ class Upload(Origin):
             if entry.name.startswith(self.value) and is_fingerprint(entry.name) and is_plain_folder(entry):
                 yield entry
 
-    def becomes(self, fingerprint: str) -> str:
+    def becomes(self, fingerprint: str, fetched: Path | None = None) -> str:
         """The same with every digit."""
         return f"{self.word}:{fingerprint}"

@@ -128,7 +128,7 @@ def test_who_reads_a_model_of_the_hub_cannot_write_the_cache(settings, two, tmp_
     theirs = cache / "models--org--yours" / "snapshots" / ("a" * 40) / WEIGHTS
     with started(settings, restrict_paths=True) as engine:
         found = engine.open(CheckpointRef("hub", "org/mine")).result(WAIT)
-        assert (found.name, found.reference) == ("org/mine", "hub:org/mine")
+        assert (found.name, found.reference) == ("org/mine", f"hub:org/mine@{'a' * 40}")
         (worker,) = (each for each in engine.workers() if each.fingerprint == found.fingerprint)
         assert worker.confinement == Confinement(True, True, True, ())
         assert answer(engine, found.fingerprint, "digests")[WEIGHTS] == digest(mine / WEIGHTS)

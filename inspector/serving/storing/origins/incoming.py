@@ -67,7 +67,7 @@ class Incoming(Origin):
         """All its bytes."""
         return sum(map(size_of, below(incoming_folder(self.value, settings=settings))))
 
-    def becomes(self, fingerprint: str) -> str:
+    def becomes(self, fingerprint: str, fetched: Path | None = None) -> str:
         """An upload of the store."""
         return str(Upload(fingerprint))
 
