@@ -37,12 +37,12 @@ if TYPE_CHECKING:
     import pandas as pd
     import plotly.graph_objects as go
 
-    from inspector.models.checkpoint import Checkpoint as Model
+    from inspector.models.checkpoint import StagedCheckpoint
     from inspector.plotting.theme import Theme
     from inspector.store.manifests.manifest import Manifest
 
 Shown = Callable[[str], AbstractContextManager[Progress]]  # shows progress under a title
-Here = tuple["Model", Shown]  # what was opened in this process
+Here = tuple["StagedCheckpoint", Shown]  # what was opened in this process
 SAVED = "model"  # the folder of a live model's files, in a temporary one
 CHANGED = "The weights of {name} have changed since it was wrapped: call refresh() to look at them as they are now."
 NO_MODEL = (
@@ -60,7 +60,7 @@ NOT_HERE = "{name} was not opened in this process, so no adapter can be put on i
 NO_FIGURE = "This answer of {verb} has no figure: to_frame() returns its table."
 
 
-class Engine(Protocol):
+class RemoteEngine(Protocol):
     """Runs the work in other processes, such as one of `inspector.serving.engine`."""
 
     def open(self, reference: CheckpointRef) -> Any:
@@ -190,7 +190,7 @@ class Checkpoint(Questions):
     """
 
     def __init__(
-        self, opened: Opened, ask: Callable[..., Any], *, engine: Engine | None = None, here: Here | None = None
+        self, opened: Opened, ask: Callable[..., Any], *, engine: RemoteEngine | None = None, here: Here | None = None
     ) -> None:
         self.opened = opened
         self._ask = ask
@@ -256,7 +256,7 @@ class Checkpoint(Questions):
 
 
 def open(  # noqa: A001
-    source: str | Path, *, adapter: str | Path | None = None, engine: Engine | None = None
+    source: str | Path, *, adapter: str | Path | None = None, engine: RemoteEngine | None = None
 ) -> Checkpoint:
     """Open a checkpoint.
 
@@ -391,7 +391,7 @@ def open_here(
     Raises:
         CheckpointError: If it cannot be opened; the message states the reason and the next step.
     """
-    from inspector.models.checkpoint import Checkpoint as Model
+    from inspector.models.checkpoint import StagedCheckpoint
     from inspector.store.opening import open_checkpoint
 
     shown = shown or _progress
@@ -400,14 +400,14 @@ def open_here(
             reference, settings=limits, progress=tell, restrict_paths=False, fetched=fetched
         )
     staged(manifest)
-    model = Model(manifest, settings=limits)
+    model = StagedCheckpoint(manifest, settings=limits)
     if name is not None:
         model.called = (name,)
     opened = Opened(manifest.fingerprint, str(found), model.name, manifest.warnings)
     return Checkpoint(opened, partial(_answer_here, model, shown), here=(model, shown))
 
 
-def _answer_here(model: Model, shown: Shown, verb: str, **parameters: Any) -> Any:
+def _answer_here(model: StagedCheckpoint, shown: Shown, verb: str, **parameters: Any) -> Any:
     with shown(CATALOG[verb].title) as tell:
         return answer(verb, model, progress=tell, **parameters)
 
@@ -441,7 +441,7 @@ def _request_of(verb: str, parameters: dict[str, Any]) -> type[Request]:
     return kind
 
 
-def _second(other: Any, engine: Engine | None) -> Checkpoint:
+def _second(other: Any, engine: RemoteEngine | None) -> Checkpoint:
     if isinstance(other, Checkpoint):
         return other
     if isinstance(other, str | Path):

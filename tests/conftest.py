@@ -17,7 +17,7 @@ import torch
 
 from inspector.cli import child
 from inspector.errors import InspectorError
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.settings import Settings, read_settings
 from inspector.store.opening import open_checkpoint
 from inspector.store.reference import CheckpointRef
@@ -42,7 +42,7 @@ if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 4e9:
 # are those of each file in it that is not named.
 SECONDS: dict[str, float] = json.loads(Path(__file__).with_name("seconds.json").read_text(encoding="utf-8"))
 
-Opener = Callable[[Path], Checkpoint]
+Opener = Callable[[Path], StagedCheckpoint]
 
 
 def answer_here(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
@@ -166,11 +166,11 @@ def settings(tmp_path: Path) -> Settings:
 def open_path(settings: Settings) -> Opener:
     """Open a folder or file as the command line does."""
 
-    def opened(path: Path) -> Checkpoint:
+    def opened(path: Path) -> StagedCheckpoint:
         manifest, _ = open_checkpoint(
             CheckpointRef("path", str(path)), settings=settings, progress=silent, restrict_paths=False
         )
-        return Checkpoint(manifest, settings=settings)
+        return StagedCheckpoint(manifest, settings=settings)
 
     return opened
 
@@ -190,10 +190,10 @@ def saved_models(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path
 
 
 @pytest.fixture
-def open_model(tmp_path: Path, open_path: Opener, saved_models: Callable[..., Path]) -> Callable[..., Checkpoint]:
+def open_model(tmp_path: Path, open_path: Opener, saved_models: Callable[..., Path]) -> Callable[..., StagedCheckpoint]:
     """Open a copy of a small random model of an architecture."""
 
-    def opened(architecture: str, **changes: Any) -> Checkpoint:
+    def opened(architecture: str, **changes: Any) -> StagedCheckpoint:
         folder = tmp_path / architecture
         shutil.rmtree(folder, ignore_errors=True)  # another one of this test, which may be in use
         shutil.copytree(saved_models(architecture, **changes), folder, copy_function=shutil.copyfile)
@@ -209,18 +209,18 @@ def architecture(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def stored(tmp_path: Path, open_path: Opener) -> Callable[..., Checkpoint]:
+def stored(tmp_path: Path, open_path: Opener) -> Callable[..., StagedCheckpoint]:
     """Open BERT with other tensors, such as codes, in the place of one weight."""
     from tests.models.quantized_files import save_coded
 
-    def opened(change: Callable[..., Any], name: str = "b", quantization: Any = None) -> Checkpoint:
+    def opened(change: Callable[..., Any], name: str = "b", quantization: Any = None) -> StagedCheckpoint:
         return open_path(save_coded(tmp_path / name, change, quantization))
 
     return opened
 
 
 @pytest.fixture
-def plain(tmp_path: Path, open_path: Opener) -> Checkpoint:
+def plain(tmp_path: Path, open_path: Opener) -> StagedCheckpoint:
     """The same BERT with that weight as it was."""
     from tests.models.quantized_files import bert
 

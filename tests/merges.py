@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file, save_file
 
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.store.manifests.manifest import Manifest
 from inspector.store.opening import open_checkpoint
 from inspector.store.reference import CheckpointRef
@@ -36,7 +36,7 @@ def write_merge(base: Path, folder: Path) -> tuple[Path, Path]:
     return adapter, merged
 
 
-def write_adapter(checkpoint: Checkpoint, folder: Path) -> Path:
+def write_adapter(checkpoint: StagedCheckpoint, folder: Path) -> Path:
     """Write an adapter of the largest matrix of any checkpoint."""
     tensor = max((each for each in checkpoint.tensors if len(each.shape) == 2), key=lambda each: each.nbytes)
     rows, columns = tensor.shape
@@ -47,14 +47,14 @@ def write_adapter(checkpoint: Checkpoint, folder: Path) -> Path:
     return folder
 
 
-def subject(verb: str, checkpoint: Checkpoint) -> Checkpoint:
+def subject(verb: str, checkpoint: StagedCheckpoint) -> StagedCheckpoint:
     """The checkpoint that a question is about: an adapter of this one, where a model does not answer it."""
     if verb != "adapter":
         return checkpoint
-    return Checkpoint(_adapter_of(checkpoint), settings=checkpoint.settings)
+    return StagedCheckpoint(_adapter_of(checkpoint), settings=checkpoint.settings)
 
 
-def others(verb: str, checkpoint: Checkpoint) -> dict[str, str]:
+def others(verb: str, checkpoint: StagedCheckpoint) -> dict[str, str]:
     """The fingerprints of the other checkpoints that a question names: the same one again, and an adapter of it."""
     own = checkpoint.manifest.fingerprint
     if verb in ("compare", "base"):
@@ -64,7 +64,7 @@ def others(verb: str, checkpoint: Checkpoint) -> dict[str, str]:
     return {"adapter": _adapter_of(checkpoint).fingerprint, "merged": own}
 
 
-def _adapter_of(checkpoint: Checkpoint) -> Manifest:
+def _adapter_of(checkpoint: StagedCheckpoint) -> Manifest:
     settings = checkpoint.settings
     folder = settings.home / "made" / checkpoint.manifest.fingerprint[:8]
     adapter = folder if folder.exists() else write_adapter(checkpoint, folder)

@@ -39,11 +39,11 @@ HEADER = """\
 # elsewhere, it has those that were there when `python -m tools.pins --write` wrote it.
 """
 
-Ask = Callable[[str], "tuple[File, ...] | None"]  # what an index offers of a name; None: it does not answer
+Ask = Callable[[str], "tuple[OfferedFile, ...] | None"]  # what an index offers of a name; None: it does not answer
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class OfferedFile:
     """A file that an index offers."""
 
     name: str
@@ -89,7 +89,7 @@ def faults(wanted: Iterable[Requirement], ask: Ask, kept: Mapping[str, set[str]]
     return lines, answered
 
 
-def _fault(pin: Requirement, files: list[File], kept: set[str] | None) -> str:
+def _fault(pin: Requirement, files: list[OfferedFile], kept: set[str] | None) -> str:
     if not files:
         return "no index offers it"
     reasons = [file.yanked for file in files if file.yanked is not None]
@@ -99,7 +99,7 @@ def _fault(pin: Requirement, files: list[File], kept: set[str] | None) -> str:
     return "" if known else "no file that is offered has a hash that is kept: write them anew"
 
 
-def _of_version(pin: Requirement, offered: Iterable[File]) -> Iterator[File]:
+def _of_version(pin: Requirement, offered: Iterable[OfferedFile]) -> Iterator[OfferedFile]:
     """The files of the version that is pinned; a build for a processor has its own suffix, and is that version."""
     for file in offered:
         try:
@@ -127,7 +127,7 @@ def hashed(wanted: Iterable[Requirement], ask: Ask, kept: Mapping[str, set[str]]
     return text
 
 
-def read_page(data: bytes, kind: str) -> tuple[File, ...]:
+def read_page(data: bytes, kind: str) -> tuple[OfferedFile, ...]:
     """What a page of an index lists, as JSON (PEP 691) or HTML (PEP 503)."""
     if kind.startswith(JSON):
         return tuple(_from_json(file) for file in json.loads(data)["files"])
@@ -136,10 +136,10 @@ def read_page(data: bytes, kind: str) -> tuple[File, ...]:
     return tuple(page.files)
 
 
-def _from_json(file: Mapping[str, Any]) -> File:
+def _from_json(file: Mapping[str, Any]) -> OfferedFile:
     yanked = file.get("yanked", False)
     reason = yanked if isinstance(yanked, str) else ""
-    return File(file["filename"], file.get("hashes", {}).get("sha256", ""), reason if yanked else None)
+    return OfferedFile(file["filename"], file.get("hashes", {}).get("sha256", ""), reason if yanked else None)
 
 
 class _Links(HTMLParser):
@@ -147,7 +147,7 @@ class _Links(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__()
-        self.files: list[File] = []
+        self.files: list[OfferedFile] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         found = dict(attrs)
@@ -155,7 +155,9 @@ class _Links(HTMLParser):
             address, fragment = urldefrag(address)
             name = unquote(urlsplit(address).path.rpartition("/")[2])
             sha256 = fragment.removeprefix("sha256=") if fragment.startswith("sha256=") else ""
-            self.files.append(File(name, sha256, (found["data-yanked"] or "") if "data-yanked" in found else None))
+            self.files.append(
+                OfferedFile(name, sha256, (found["data-yanked"] or "") if "data-yanked" in found else None)
+            )
 
 
 def indexes() -> Ask:
@@ -168,7 +170,7 @@ def indexes() -> Ask:
     places = [place.rstrip("/") for place in (options.index_url, *options.extra_index_urls)]
     folders = [Path(unquote(urlsplit(place).path)) for place in options.find_links]
 
-    def ask(name: str) -> tuple[File, ...] | None:
+    def ask(name: str) -> tuple[OfferedFile, ...] | None:
         pages = [_page(session, place, name) for place in places]
         pages += [_files_in(folder, name) for folder in folders if folder.is_dir()]
         reached = [page for page in pages if page is not None]
@@ -177,13 +179,13 @@ def indexes() -> Ask:
     return ask
 
 
-def _files_in(folder: Path, name: str) -> tuple[File, ...] | None:
+def _files_in(folder: Path, name: str) -> tuple[OfferedFile, ...] | None:
     """The files of a folder that pip looks into as well; None: it has none of this name."""
     found = [path for path in sorted(folder.iterdir()) if canonical(path.name.partition("-")[0]) == name]
-    return tuple(File(path.name, hashlib.sha256(path.read_bytes()).hexdigest(), None) for path in found) or None
+    return tuple(OfferedFile(path.name, hashlib.sha256(path.read_bytes()).hexdigest(), None) for path in found) or None
 
 
-def _page(session: Any, place: str, name: str) -> tuple[File, ...] | None:
+def _page(session: Any, place: str, name: str) -> tuple[OfferedFile, ...] | None:
     """What one index offers; None: it does not answer."""
     if place.startswith("file:"):  # a mirror on the disk, beside an index that answers for all names
         path = Path(unquote(urlsplit(place).path), name, "index.html")

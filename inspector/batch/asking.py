@@ -14,7 +14,7 @@ REFUSALS = (CheckpointError, NotInCheckpointError, RequestError)
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class BatchEntry:
     """What came of one checkpoint."""
 
     snapshot: Snapshot
@@ -24,6 +24,6 @@ class Entry:
     opened: Opened | None = None  # None: it came to nothing before that, or was known
 
 
-def without_answer(snapshot: Snapshot, error: InspectorError, opened: Opened | None = None) -> Entry:
+def without_answer(snapshot: Snapshot, error: InspectorError, opened: Opened | None = None) -> BatchEntry:
     """What came of a checkpoint that an error stands for."""
-    return Entry(snapshot, "refused" if isinstance(error, REFUSALS) else "failed", error=str(error), opened=opened)
+    return BatchEntry(snapshot, "refused" if isinstance(error, REFUSALS) else "failed", error=str(error), opened=opened)

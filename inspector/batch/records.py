@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from inspector.batch.asking import Entry
+from inspector.batch.asking import BatchEntry
 from inspector.errors import RequestError, cannot_write
 from inspector.store.files import lock_whole
 
@@ -58,7 +58,7 @@ class Records:
                 return line
         return None
 
-    def add(self, entry: Entry) -> dict[str, Any]:
+    def add(self, entry: BatchEntry) -> dict[str, Any]:
         """Write what came of a checkpoint; gives the line.
 
         Args:
@@ -103,7 +103,7 @@ class Records:
             os.ftruncate(descriptor, sum(map(len, lines)) + len(lines))
 
 
-def describe(entry: Entry) -> dict[str, Any]:
+def describe(entry: BatchEntry) -> dict[str, Any]:
     """One checkpoint of the command line's JSON."""
     opened = entry.opened
     line = {

@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from inspector.batch.asking import REFUSALS, Entry
+from inspector.batch.asking import REFUSALS, BatchEntry
 from inspector.batch.records import Records, describe
 from inspector.cli import child as children
 from inspector.cli.answering import REFUSED, task_of
@@ -66,7 +66,7 @@ Kept = Annotated[
 class Sought:
     """The checkpoints that a command names."""
 
-    entries: tuple[Snapshot | Entry, ...]  # runs taken apart; an Entry says what is wrong with one
+    entries: tuple[Snapshot | BatchEntry, ...]  # runs taken apart; an Entry says what is wrong with one
     single: str | None  # the one checkpoint that was named, as it was typed; None: there are many
 
 
@@ -90,7 +90,7 @@ def seek(checkpoints: Sequence[str] | None, listed: Path | None, *, on_it: str =
 
 
 def ask_many(
-    sought: Sequence[Snapshot | Entry],
+    sought: Sequence[Snapshot | BatchEntry],
     task: Callable[[Snapshot], Task],
     *,
     question: dict[str, Any],
@@ -119,7 +119,7 @@ def ask_many(
         for entry in sought:
             name = entry.name if isinstance(entry, Snapshot) else entry.snapshot.name
             known = records.known(entry.identity) if isinstance(entry, Snapshot) else None
-            if isinstance(entry, Entry):
+            if isinstance(entry, BatchEntry):
                 lines[name] = describe(entry)
             elif known and is_valid(known["result"]):
                 lines[name] = _public(known) | {"checkpoint": name, "step": entry.step}
@@ -144,15 +144,15 @@ def _answers(
     task: Callable[[Snapshot], Task],
     known: Callable[[Opened], dict[str, Any] | None],
     after: Callable[[Snapshot, dict[str, Any]], dict[str, Any]],
-) -> Iterator[Entry]:
+) -> Iterator[BatchEntry]:
     """Ask as many at once as the settings allow; each entry is given as soon as it is there."""
     if len(snapshots) > 1:
         preload(task(snapshots[0]).verb)
-    waiting, running = deque(snapshots), list[_Asked]()
+    waiting, running = deque(snapshots), list[_RunningCheckpoint]()
     try:
         while waiting or running:
             while waiting and len(running) < settings().workers:
-                asked = _Asked(waiting.popleft(), task, known, after)
+                asked = _RunningCheckpoint(waiting.popleft(), task, known, after)
                 running.append(asked)
             if sum(asked.go_on() for asked in running) == 0:
                 wait_for([asked.child for asked in running if asked.child])
@@ -164,7 +164,7 @@ def _answers(
             asked.end()
 
 
-class _Asked:
+class _RunningCheckpoint:
     """A checkpoint that is being asked."""
 
     def __init__(
@@ -174,7 +174,7 @@ class _Asked:
         known: Callable[[Opened], dict[str, Any] | None],
         after: Callable[[Snapshot, dict[str, Any]], dict[str, Any]],
     ) -> None:
-        self.entry: Entry | None = None  # once it has answered
+        self.entry: BatchEntry | None = None  # once it has answered
         self.child: Child | InProcess | None = None
         self._snapshot = snapshot
         self._known, self._after = known, after
@@ -210,12 +210,12 @@ class _Asked:
             self.child.end()
 
     def _succeed(self, result: dict[str, Any]) -> None:
-        self.entry = Entry(self._snapshot, "done", result, opened=self._opened)
+        self.entry = BatchEntry(self._snapshot, "done", result, opened=self._opened)
         self.end()
 
     def _fail(self, error: InspectorError) -> None:
         status = "refused" if isinstance(error, REFUSALS) else "failed"
-        self.entry = Entry(self._snapshot, status, error=str(error), opened=self._opened)
+        self.entry = BatchEntry(self._snapshot, status, error=str(error), opened=self._opened)
         self.end()
 
 
@@ -298,7 +298,7 @@ def _is_named(text: str) -> bool:
     return text in RUNS or text.startswith(f"{UPLOADS}:")
 
 
-def _expand(text: str) -> Iterator[Snapshot | Entry]:
+def _expand(text: str) -> Iterator[Snapshot | BatchEntry]:
     """The snapshots that a text stands for: those of a run, or one checkpoint."""
     try:
         if is_run(Path(text)):
@@ -312,7 +312,7 @@ def _expand(text: str) -> Iterator[Snapshot | Entry]:
         unreadable = f"{text[:80]!r} cannot be read: check its permissions."
         said = str(error) if isinstance(error, CheckpointError) else unreadable
         nowhere = Snapshot(text, CheckpointRef("path", text), None)
-        yield Entry(nowhere, "refused", error=said)
+        yield BatchEntry(nowhere, "refused", error=said)
 
 
 def _snapshots(text: str) -> Iterator[Snapshot]:

@@ -6,11 +6,11 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from inspector.batch.asking import Entry
+from inspector.batch.asking import BatchEntry
 from inspector.store.origins.snapshots import Snapshot
 
 
-def file_names(sought: Sequence[Snapshot | Entry], folder: Path) -> dict[Snapshot, Path]:
+def file_names(sought: Sequence[Snapshot | BatchEntry], folder: Path) -> dict[Snapshot, Path]:
     """Choose a file for each checkpoint: as much of its path as tells it from the others."""
     snapshots = list(dict.fromkeys(each for each in sought if isinstance(each, Snapshot)))
     parts = {snapshot: _words(snapshot.name) for snapshot in snapshots}

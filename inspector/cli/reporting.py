@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 
 from inspector.api import Checkpoint
-from inspector.batch.asking import Entry
+from inspector.batch.asking import BatchEntry
 from inspector.catalog import PAGES
 from inspector.cli.answering import AsJson, Source, app, done, refusals, show
 from inspector.cli.batches import Kept, Listed, Sources, ask_many, leave, seek, show_many
@@ -198,7 +198,7 @@ def _with_pictures(files: dict[str, bytes], made: dict[str, Any], path: Path) ->
 
 
 def _report_many(
-    sought: tuple[Snapshot | Entry, ...],
+    sought: tuple[Snapshot | BatchEntry, ...],
     folder: Path,
     results: Path | None,
     chosen: tuple[str, ...],

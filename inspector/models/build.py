@@ -324,7 +324,7 @@ def require(missing: Iterable[str], *, task: str, name: str, gap: str = "") -> N
     """Refuse to compute from a model whose file lacks weights.
 
     Args:
-        gap: Which files were not read, as `Checkpoint.gap` says.
+        gap: Which files were not read, as `StagedCheckpoint.gap` says.
 
     Raises:
         NotInCheckpointError: If anything but spare modules is missing.

@@ -12,7 +12,7 @@ from inspector.errors import CheckpointError, InspectorError, MissingLibraryErro
 from inspector.models.families import FAMILIES, Family, heads_present, longest_text, modern
 from inspector.models.quantized.companions import Unread
 from inspector.models.quantized.formats import FLOAT8
-from inspector.models.quantized.layout import Layout, Quantized, find_layout, refuse_codes, refuse_many_numbers
+from inspector.models.quantized.layout import Quantized, WeightLayout, find_layout, refuse_codes, refuse_many_numbers
 from inspector.models.vocabulary.input_matrix import find_input_matrix, find_input_shape
 from inspector.results.checkpoint import HEADS, LANGUAGE_HEADS
 from inspector.settings import Settings
@@ -43,11 +43,11 @@ def prepare(manifest: Manifest, *, settings: Settings) -> None:
     Files that are moved into the store are read where they are then.
     """
     if manifest.source != "upload":
-        tensors = Checkpoint(manifest, settings=settings).tensors
+        tensors = StagedCheckpoint(manifest, settings=settings).tensors
         _ = manifest.tensors.stored, tensors.stored, tensors.numbers
 
 
-class Checkpoint:
+class StagedCheckpoint:
     """A staged checkpoint and what has been read of it so far.
 
     Args:
@@ -210,7 +210,7 @@ class Checkpoint:
         return with_zeros(self._layout.tensors, self.manifest.translated.zeros)
 
     @cached_property
-    def _layout(self) -> Layout:
+    def _layout(self) -> WeightLayout:
         return find_layout(self.manifest)
 
     @cached_property
@@ -417,7 +417,7 @@ class Checkpoint:
             self._places[type(model)] = find_places(model, (tensor.name for tensor in self.tensors))
         return self._places[type(model)]
 
-    def beside(self, fingerprint: str, place: int, option: str) -> Checkpoint:
+    def beside(self, fingerprint: str, place: int, option: str) -> StagedCheckpoint:
         """Another checkpoint that a question names, read from the store.
 
         Args:
@@ -435,7 +435,7 @@ class Checkpoint:
             manifest = load_held(fingerprint, settings=self.settings)
         except CheckpointError as error:
             raise RequestError(f"The {option} checkpoint cannot be read. {error}", option=option) from error
-        other = Checkpoint(manifest, settings=self.settings)
+        other = StagedCheckpoint(manifest, settings=self.settings)
         other.called = self.called[place : place + 1]
         return other
 

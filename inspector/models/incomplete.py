@@ -11,7 +11,7 @@ from inspector.text import plural, some
 if TYPE_CHECKING:  # torch: what names tell is told without it
     from transformers import PreTrainedModel
 
-    from inspector.models.naming import Places, Recipe
+    from inspector.models.naming import Places, TensorRecipe
 
 GATHER = (
     "If the run was sharded, gather its weights (for ZeRO-3, with the zero_to_fp32.py of its folder) and save them "
@@ -86,13 +86,13 @@ def codes_and_numbers(name: str, codes: Mapping[str, str], stored: Collection[st
     return Fault("stored twice", said, SAVE_ONE, {each: f"{part} has codes of it." for each, part in twice.items()})
 
 
-def _merges(recipe: Recipe) -> bool:
+def _merges(recipe: TensorRecipe) -> bool:
     from transformers.core_model_loading import MergeModulelist
 
     return any(isinstance(each, MergeModulelist) for each in (recipe.converter.operations if recipe.converter else ()))
 
 
-def _stored_twice(name: str, recipes: Iterable[Recipe]) -> Fault | None:
+def _stored_twice(name: str, recipes: Iterable[TensorRecipe]) -> Fault | None:
     twice = {fused: recipe.parts[0] for recipe in recipes for fused in recipe.repeated if recipe.parts}
     if not twice:
         return None
@@ -103,7 +103,7 @@ def _stored_twice(name: str, recipes: Iterable[Recipe]) -> Fault | None:
     return Fault("stored twice", said, SAVE_ONE, details)
 
 
-def _miscounted(name: str, recipes: Sequence[Recipe], wanted: Shapes, *, others: bool) -> Fault | None:
+def _miscounted(name: str, recipes: Sequence[TensorRecipe], wanted: Shapes, *, others: bool) -> Fault | None:
     """Too few or too many of the tensors that a loader makes one of: experts.
 
     Args:
@@ -140,7 +140,7 @@ class _Members(NamedTuple):
         return f"{self.before}{number}{self.after}"
 
 
-def _members(recipe: Recipe) -> list[_Members]:
+def _members(recipe: TensorRecipe) -> list[_Members]:
     patterns = recipe.converter.source_patterns if recipe.converter else []
     found: dict[str, dict[int, str]] = {pattern: {} for pattern in patterns}
     before, own = "", {}

@@ -14,7 +14,7 @@ from tokenizers import Encoding
 from transformers.utils.generic import ModelOutput
 
 from inspector.errors import RequestError
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.running import Loaded, memory_guard
 from inspector.models.tokens import Tokens
 from inspector.store.readers.levels import read_setting
@@ -56,7 +56,7 @@ class HeadRun:
         return not all(bool(value.logsumexp(dim=-1).isfinite().all()) for value in scores)
 
 
-def encode_all(checkpoint: Checkpoint, texts: Sequence[tuple[str, str | None]]) -> HeadInput:
+def encode_all(checkpoint: StagedCheckpoint, texts: Sequence[tuple[str, str | None]]) -> HeadInput:
     """Tokenize texts or pairs and pad them to one length, on the side that the tokenizer names.
 
     Raises:

@@ -8,7 +8,7 @@ import torch
 
 from inspector.errors import NotInCheckpointError
 from inspector.models import build
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.naming import embedding_names
 from inspector.models.placing.placement import Plan, make_plan
 from inspector.models.placing.spreading import put_in_place
@@ -21,7 +21,7 @@ from inspector.settings import Device, Dtype
 WARM_UP = 8  # tokens of the first pass: Funnel pools its states down to a quarter
 
 
-def plan_for(checkpoint: Checkpoint, task: str, *, device: Device = "auto", dtype: Dtype = "auto") -> Plan:
+def plan_for(checkpoint: StagedCheckpoint, task: str, *, device: Device = "auto", dtype: Dtype = "auto") -> Plan:
     """Decide where the model for a task runs, by its sizes and before any weight is read.
 
     Args:
@@ -42,7 +42,7 @@ def plan_for(checkpoint: Checkpoint, task: str, *, device: Device = "auto", dtyp
     return plans[key]
 
 
-def _stored_dtype(checkpoint: Checkpoint) -> torch.dtype:
+def _stored_dtype(checkpoint: StagedCheckpoint) -> torch.dtype:
     """The dtype of the matrix that looks tokens up; of a class that has none, of the largest tensor."""
     try:
         stored = checkpoint.embedding.dtype
@@ -54,7 +54,7 @@ def _stored_dtype(checkpoint: Checkpoint) -> torch.dtype:
 
 
 def load(
-    checkpoint: Checkpoint,
+    checkpoint: StagedCheckpoint,
     task: str,
     *,
     device: Device = "auto",
@@ -88,13 +88,13 @@ def load(
     return loaded
 
 
-def _stream(checkpoint: Checkpoint, task: str, plan: Plan) -> Loaded:
+def _stream(checkpoint: StagedCheckpoint, task: str, plan: Plan) -> Loaded:
     """Build a model that is read a block at a time, whenever it runs."""
     stream = stream_model(checkpoint, task, plan)
     return Loaded(stream.model, plan.device, plan.dtype, reason=plan.reason, stream=stream)
 
 
-def _load(checkpoint: Checkpoint, task: str, plan: Plan) -> Loaded:
+def _load(checkpoint: StagedCheckpoint, task: str, plan: Plan) -> Loaded:
     """Build a model with its weights, and put it where it runs."""
     model, missing = build.build_model(
         build.task_class(checkpoint.config, task),

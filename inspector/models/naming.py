@@ -26,7 +26,7 @@ class Places:
     # several where it merges them, as it does with experts; none where it has no use for it.
     filled: Mapping[str, tuple[str, ...]]
     converted: frozenset[str]  # names in the file whose numbers are merged, split or transposed
-    recipes: tuple[Recipe, ...]
+    recipes: tuple[TensorRecipe, ...]
 
     @property
     def unused(self) -> list[str]:
@@ -45,7 +45,7 @@ class Places:
 
 
 @dataclass(slots=True)
-class Recipe:
+class TensorRecipe:
     """How a loader makes one tensor of a model, or the several of one conversion."""
 
     place: str  # name in the model, the first of several
@@ -97,12 +97,12 @@ def find_places(model: PreTrainedModel, names: Iterable[str]) -> Places:
         model: Of the class that the file is loaded as; it may be on the meta device.
     """
     filled: dict[str, tuple[str, ...]] = {}
-    recipes: dict[str, Recipe] = {}
+    recipes: dict[str, TensorRecipe] = {}
     converted = set()
     for name, place, pattern, converter in _placed(model, names):
         filled[name] = _targets(place, converter) if place else ()
         if place is not None:
-            recipe = recipes.setdefault(place, Recipe(place, converter, []))
+            recipe = recipes.setdefault(place, TensorRecipe(place, converter, []))
             recipe.sources.append((name, pattern or name))
             if converter:
                 recipe.converter = converter

@@ -138,7 +138,7 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class AnsweredSection:
     """A section with its answers, ready to be written."""
 
     slug: str
@@ -173,7 +173,7 @@ class Report:
     """All that a report says, before it is written in any form."""
 
     context: Context
-    parts: tuple[Part, ...]
+    parts: tuple[AnsweredSection, ...]
     provenance: Mapping[str, str]
     command: str  # that makes the same report
     made: str  # ISO 8601, UTC: the one thing that differs between two runs

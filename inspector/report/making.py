@@ -12,7 +12,7 @@ from inspector.catalog import PAGES
 from inspector.demo import examples_of
 from inspector.errors import InspectorError, NotInCheckpointError, RequestError
 from inspector.report import provenance
-from inspector.report.content import About, Context, Part, Report, ReportOptions, Section
+from inspector.report.content import About, AnsweredSection, Context, Report, ReportOptions, Section
 from inspector.report.sections import BY_SLUG, SECTIONS
 from inspector.request import Request
 from inspector.results.checkpoint import Opened
@@ -118,7 +118,7 @@ def _with_text(setting: ReportOptions, opened: Opened, overview: About) -> Repor
     return replace(setting, text=examples_of(opened.parts[0].reference, overview.mask_token)[0])
 
 
-def _part(ask: Ask, context: Context, section: Section, tell: Callable[[str], None]) -> Part:
+def _part(ask: Ask, context: Context, section: Section, tell: Callable[[str], None]) -> AnsweredSection:
     analysis = PAGES[section.slug]
     requests = section.ask(context)
     answers = [_answer(ask, request, tell) for request in requests]
@@ -127,7 +127,7 @@ def _part(ask: Ask, context: Context, section: Section, tell: Callable[[str], No
     found = [pair for pair in zip(answers, requests, strict=True) if not isinstance(pair[0], InspectorError)]
     views = [] if absent else [view_of(answer, request, name=context.name) for answer, request in found]
     notes = filter(None, (section.note(context), *_warnings(answer for answer, _ in found), *refused))
-    return Part(
+    return AnsweredSection(
         slug=section.slug,
         title=analysis.title,
         question=analysis.question,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from inspector.report.content import Part, Report
+from inspector.report.content import AnsweredSection, Report
 from inspector.text import literal, visible
 from inspector.view.blocks import Bullets, Code, Facts, Figure, Sentence, Table
 from inspector.view.cells import cell_text, column_label, is_amount
@@ -36,7 +36,7 @@ def without_pictures(text: str) -> str:
     return PICTURE.sub(r"*\1*", text)
 
 
-def _part(part: Part, folder: str) -> Iterator[str]:
+def _part(part: AnsweredSection, folder: str) -> Iterator[str]:
     yield f"## {literal(part.title)}"
     yield literal(part.question)
     for note in filter(None, (part.absent, *part.notes)):

@@ -7,7 +7,7 @@ from dataclasses import MISSING
 from typing import Any
 
 from inspector.report import provenance
-from inspector.report.content import Context, Part, Report
+from inspector.report.content import AnsweredSection, Context, Report
 from inspector.request import Request, beside, defaults
 from inspector.results.checkpoint import Opened
 from inspector.text import in_code
@@ -67,7 +67,7 @@ def write_notebook(report: Report) -> str:
     return json.dumps({"cells": numbered, **FORMAT}, indent=1, ensure_ascii=False) + "\n"
 
 
-def _cells(part: Part) -> list[dict[str, Any]]:
+def _cells(part: AnsweredSection) -> list[dict[str, Any]]:
     text = f"## {part.title}\n\n{part.question}"
     if part.absent:
         return [_text(f"{text}\n\n{in_code(part.absent)}")]

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 import inspector
 from inspector.program import command_line
-from inspector.report.content import About, Context, Part, Report, ReportOptions
+from inspector.report.content import About, AnsweredSection, Context, Report, ReportOptions
 from inspector.request import Request, beside
 from inspector.results.checkpoint import Opened
 from inspector.store.hashing import fingerprint_of
@@ -51,7 +51,7 @@ def versions() -> Mapping[str, str]:
     }
 
 
-def of_part(report: Report, part: Part) -> dict[str, str]:
+def of_part(report: Report, part: AnsweredSection) -> dict[str, str]:
     """Where a figure or a table of a section comes from, for its file."""
     texts = [text for request in part.requests if (text := getattr(request, "text", ""))]
     kept = ("Fingerprint", "Compared with", "Checkpoint Inspector", "Libraries")

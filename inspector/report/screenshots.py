@@ -50,7 +50,7 @@ Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class PageScreenshot:
     """One page's picture."""
 
     page: str  # slug
@@ -83,7 +83,7 @@ def take_pictures(
     theme: Literal["light", "dark"],
     width: int,
     tell: Tell = lambda text: None,
-) -> list[Picture]:
+) -> list[PageScreenshot]:
     """Take a picture of each page of a checkpoint.
 
     Args:
@@ -120,7 +120,7 @@ async def _visit(
     theme: Literal["light", "dark"],
     width: int,
     tell: Tell,
-) -> list[Picture]:
+) -> list[PageScreenshot]:
     taken = []
     async with Chromium() as chromium:
         tab = await chromium.tab()
@@ -134,7 +134,7 @@ async def _visit(
     return taken
 
 
-async def _take(tab: BrowserTab, page: str, file: Path, *, width: int) -> Picture:
+async def _take(tab: BrowserTab, page: str, file: Path, *, width: int) -> PageScreenshot:
     height = await _calm_height(tab, page)
     shown = min(height, MOST_HEIGHT)
     await tab.value(WITHOUT_LINK)
@@ -145,7 +145,7 @@ async def _take(tab: BrowserTab, page: str, file: Path, *, width: int) -> Pictur
     await _calm_height(tab, page)
     data = await tab.picture()
     file.write_bytes(data)
-    return Picture(page, str(file), len(data), width, shown, height > shown)
+    return PageScreenshot(page, str(file), len(data), width, shown, height > shown)
 
 
 async def _calm_height(tab: BrowserTab, page: str) -> int:

@@ -17,7 +17,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class PlacementOption:
     """One of the ways to run a model."""
 
     device: str  # value of the option `device`
@@ -40,4 +40,4 @@ class Placement:
     places: tuple[Place, ...]  # in the order in which they are filled
     reason: str  # one or two sentences: the plan and its reason
     streamed: bool = False  # True: its blocks of layers are read one at a time in every pass
-    ways: tuple[Way, ...] = ()  # each way to run it
+    ways: tuple[PlacementOption, ...] = ()  # each way to run it

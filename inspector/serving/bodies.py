@@ -29,7 +29,7 @@ NO_FILE = "Expected one file, as a browser sends it."
 NOTHING_COMES = "The upload stopped: send the file again."
 
 
-class File(Protocol):
+class UploadSink(Protocol):
     """Where the bytes of an upload go."""
 
     def expect(self, name: str, nbytes: int) -> None:
@@ -45,7 +45,7 @@ class File(Protocol):
         """Remove the file."""
 
 
-Begin = Callable[[int], File]  # with the bytes that the file has at most
+Begin = Callable[[int], UploadSink]  # with the bytes that the file has at most
 
 
 class ReceivedUpload(bytes):
@@ -83,7 +83,7 @@ class Body:
         *,
         begin: Begin,
         most_nbytes: int,
-        begun: Callable[[File], None],
+        begun: Callable[[UploadSink], None],
         idle_seconds: float = IDLE_SECONDS,
     ) -> None:
         self.received: object = None
@@ -122,7 +122,7 @@ class Body:
         expected = int(self._request.headers.get("content-length") or most)  # the handler has refused what is no number
         nbytes, file, writing = 0, None, asyncio.ensure_future(asyncio.sleep(0))
 
-        async def begun() -> File:
+        async def begun() -> UploadSink:
             begun = await run_in_threadpool(self._begin, min(expected, most))
             begun.expect(self._name(), max(expected - len(self._framed(boundary)), 0))
             self._begun(begun)

@@ -26,7 +26,7 @@ from streamlit.web.server.starlette.starlette_app_utils import decode_xsrf_token
 from streamlit.web.server.starlette.starlette_server_config import XSRF_COOKIE_NAME
 
 from inspector.serving.access_control import local_path
-from inspector.serving.bodies import FRAME_NBYTES, Begin, Body, File, ReceivedUpload
+from inspector.serving.bodies import FRAME_NBYTES, Begin, Body, ReceivedUpload, UploadSink
 
 ADDRESS = "_stcore/upload_file/"
 LEFT_SECONDS = 40.0  # after which a page that is gone does not come back
@@ -44,7 +44,7 @@ class _Entry:
     nbytes: int = 0  # at most
     waiting: Any = None  # what is still to be opened; None: a file that the session has not taken
     cut: bool = False  # the browser ended the transfer
-    coming: File | None = None  # what has arrived of a large file
+    coming: UploadSink | None = None  # what has arrived of a large file
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +109,13 @@ class PendingUploads:
                 del self._entries[key]
         return left
 
-    def carry(self, session: str, file: str, coming: File) -> None:
+    def carry(self, session: str, file: str, coming: UploadSink) -> None:
         """Note where the bytes of a file go that is on its way."""
         with self._lock:
             if entry := self._entries.get((session, file)):
                 entry.coming = coming
 
-    def under_way(self, session: str) -> dict[str, File | None]:
+    def under_way(self, session: str) -> dict[str, UploadSink | None]:
         """The files that a session has not taken yet, with what has arrived of large ones."""
         with self._lock:
             return {

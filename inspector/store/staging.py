@@ -24,7 +24,7 @@ from inspector.store.hashing import Identity, fingerprint_of, identify
 from inspector.store.manifests.columns import Tensors
 from inspector.store.manifests.documents import collector_paused
 from inspector.store.manifests.entries import OPENED, ORIGINALS, UPLOADS, find_manifest, load_manifest, save_manifest
-from inspector.store.manifests.findings import TOTAL, Finding
+from inspector.store.manifests.findings import TOTAL, FileProblem
 from inspector.store.manifests.manifest import FileInfo, Manifest, Translated
 from inspector.store.manifests.reader import FOLDER, WEIGHTS
 from inspector.store.modules import stage_modules
@@ -73,7 +73,7 @@ class _Contents:
     warnings: tuple[str, ...]
     adapter: str
     configs: dict[str, dict[str, Any]]  # file -> what is kept of it: of a model, or of an adapter alone
-    findings: tuple[Finding, ...]
+    findings: tuple[FileProblem, ...]
     translated: Translated = field(default_factory=Translated)
     metadata: Mapping[str, Any] = field(default_factory=dict)  # of a GGUF file
 

@@ -11,7 +11,7 @@ import streamlit as st
 from inspector.analyses.histogram.request import HistogramRequest
 from inspector.analyses.histogram.result import Histogram
 from inspector.analyses.overview.figures_colors import COLORINGS, told_by
-from inspector.analyses.overview.figures_parts import Part, Portrait, measure
+from inspector.analyses.overview.figures_parts import DrawnTensors, Portrait, measure
 from inspector.analyses.overview.request import OverviewRequest
 from inspector.analyses.overview.result import Overview
 from inspector.analyses.overview.words import (
@@ -57,7 +57,7 @@ def choose_color(portrait: Portrait, *, numbers: bool) -> str:
 class Picked:
     """The rectangle that was clicked."""
 
-    part: Part
+    part: DrawnTensors
     rms: Sequence[float]  # as `measure` takes it
 
 

@@ -8,7 +8,7 @@ import streamlit as st
 
 from inspector.catalog import PAGES
 from inspector.errors import CancelledError, InspectorError
-from inspector.report.content import Part, ReportOptions
+from inspector.report.content import AnsweredSection, ReportOptions
 from inspector.results.checkpoint import Opened
 from inspector.text import bytes_text, literal, plural
 from pages._report.making import Made, Making
@@ -84,7 +84,7 @@ def list_contents(sections: tuple[str, ...], made: Made | None) -> None:
     st.markdown("\n".join(lines))
 
 
-def _held(part: Part) -> str:
+def _held(part: AnsweredSection) -> str:
     if part.absent:
         return f":material/remove: {literal(part.absent)}"
     return f"{plural(len(part.figures), 'figure')}, {plural(len(part.tables), 'table')}"

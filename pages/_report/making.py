@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from inspector.errors import CancelledError, InspectorError
 from inspector.report.bundle import write_bundle
-from inspector.report.content import Part, ReportOptions
+from inspector.report.content import AnsweredSection, ReportOptions
 from inspector.report.making import make_report
 from inspector.report.page import write_page
 from inspector.results.checkpoint import Opened
@@ -29,7 +29,7 @@ class Made:
     page: bytes
     bundle: bytes
     problem: str | None  # why the bundle has no pictures
-    parts: tuple[Part, ...]
+    parts: tuple[AnsweredSection, ...]
 
 
 class Making:

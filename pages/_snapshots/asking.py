@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from inspector.analyses.snapshots import words
-from inspector.batch.asking import Entry, without_answer
+from inspector.batch.asking import BatchEntry, without_answer
 from inspector.errors import CancelledError, InspectorError, RequestError
 from inspector.request import Request
 from inspector.results.checkpoint import Opened
@@ -17,13 +17,13 @@ from inspector.serving.engine.batch_job import BatchJob
 from inspector.settings import settings
 from inspector.store.origins.snapshots import Snapshot
 from inspector.text import literal
-from pages._snapshots.runs import Run
+from pages._snapshots.runs import TrainingRun
 from pages._ui import parts, session
 
 KEPT = 8  # runs with one question each
 
 
-def ask_all(run: Run, request: Request) -> list[tuple[Snapshot, Any]]:
+def ask_all(run: TrainingRun, request: Request) -> list[tuple[Snapshot, Any]]:
     """Ask every snapshot the same; the page ends here where none has answered.
 
     The first is asked alone: what is wrong with the question itself is then said once.
@@ -44,11 +44,13 @@ def ask_all(run: Run, request: Request) -> list[tuple[Snapshot, Any]]:
     return answered
 
 
-def _ask_first(snapshot: Snapshot, request: Request) -> Entry:
+def _ask_first(snapshot: Snapshot, request: Request) -> BatchEntry:
     opened: Opened | None = None
     try:
         opened = session.reach(str(snapshot.reference))
-        return Entry(snapshot, "done", session.wait(session.begin(request, of=opened), stopped_key=None), opened=opened)
+        return BatchEntry(
+            snapshot, "done", session.wait(session.begin(request, of=opened), stopped_key=None), opened=opened
+        )
     except RequestError as error:
         st.error(literal(error), icon=":material/error:")
         st.stop()
@@ -61,7 +63,7 @@ def _ask_first(snapshot: Snapshot, request: Request) -> Entry:
 
 
 @st.cache_resource(max_entries=KEPT, show_spinner=False)
-def _job(key: tuple[tuple[Snapshot, ...], str, Request], _first: Entry) -> BatchJob:
+def _job(key: tuple[tuple[Snapshot, ...], str, Request], _first: BatchEntry) -> BatchJob:
     engine, (snapshots, verb, request) = session.engine(), key
 
     def ask(_: Snapshot, opened: Opened, wait: Wait) -> Any:
@@ -74,7 +76,7 @@ def _job(key: tuple[tuple[Snapshot, ...], str, Request], _first: Entry) -> Batch
     return BatchJob(batch, len(snapshots), known=[_first])
 
 
-def _wait(job: BatchJob, key: tuple[Any, ...]) -> tuple[Entry, ...]:
+def _wait(job: BatchJob, key: tuple[Any, ...]) -> tuple[BatchEntry, ...]:
     if job.status != "cancelled" and st.session_state.get("stopped") != key:
         job.join()
         try:
@@ -92,7 +94,7 @@ def _continue(job: BatchJob, key: tuple[Any, ...]) -> None:
         _job.clear(key)
 
 
-def _name_missing(entries: list[Entry], key: tuple[Any, ...]) -> None:
+def _name_missing(entries: list[BatchEntry], key: tuple[Any, ...]) -> None:
     if not entries:
         return
     st.warning(words.gap(len(entries)), icon=":material/warning:")

@@ -16,7 +16,7 @@ from inspector.program import command_line
 from inspector.serving.place import serves_others
 from inspector.store.origins.snapshots import Snapshot, folder_of
 from inspector.text import literal, plural
-from pages._snapshots.runs import Run
+from pages._snapshots.runs import TrainingRun
 from pages._ui import inputs, options, parts, session
 
 VERDICTS = {"ties": request_of("sharing")(), "checks": CheckRequest()}  # quantity -> what asks for it
@@ -63,7 +63,7 @@ def ask() -> Choice:
     return Choice(quantity, options.make(VitalsRequest, **given), options.make(SeriesRequest, **against), evenly)
 
 
-def counted(answers: list[tuple[Snapshot, Any]], run: Run) -> str:
+def counted(answers: list[tuple[Snapshot, Any]], run: TrainingRun) -> str:
     """How many snapshots a figure stands on."""
     if len(answers) == len(run.snapshots):
         return plural(len(answers), "snapshot")
@@ -76,7 +76,7 @@ def say_nothing() -> None:
     st.stop()
 
 
-def open_one(run: Run) -> None:
+def open_one(run: TrainingRun) -> None:
     """Offer to open a snapshot on the other pages."""
     names = {snapshot.name: str(snapshot.reference) for snapshot in run.snapshots}
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -87,7 +87,7 @@ def open_one(run: Run) -> None:
             st.button(f"Open {literal(name)}", on_click=session.want, args=(names[name],))
 
 
-def elsewhere(run: Run, choice: Choice) -> None:
+def elsewhere(run: TrainingRun, choice: Choice) -> None:
     """The same view for a terminal."""
     request = VERDICTS.get(choice.quantity, choice.vitals)
     asked = [*choice.vitals.to_argv(), *choice.series.to_argv()] if request is choice.vitals else []
@@ -95,7 +95,7 @@ def elsewhere(run: Run, choice: Choice) -> None:
     parts.share([command_line([request.verb, source, *asked])], what=" for a folder of snapshots")
 
 
-def _source(run: Run) -> str:
+def _source(run: TrainingRun) -> str:
     """What the command line takes for the run; others are not told the server's folders."""
     folder = folder_of(run.reference)
     if folder is None:
@@ -103,7 +103,7 @@ def _source(run: Run) -> str:
     return PurePath(folder).name if serves_others() else folder
 
 
-def _last(run: Run) -> str:
+def _last(run: TrainingRun) -> str:
     """What it takes for the last snapshot."""
     last = run.snapshots[-1]
     return f"{_source(run)}/{last.name}" if last.reference.origin.path else str(last.reference)

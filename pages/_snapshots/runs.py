@@ -30,7 +30,7 @@ ARCHIVE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class TrainingRun:
     """A training run: its snapshots in order."""
 
     reference: str  # as the link has it
@@ -38,7 +38,7 @@ class Run:
     snapshots: tuple[Snapshot, ...]
 
 
-def choose(checkpoint: Opened, line: DeltaGenerator) -> Run:
+def choose(checkpoint: Opened, line: DeltaGenerator) -> TrainingRun:
     """Ask for the run: by default the one that the open checkpoint is of, or the bundled one.
 
     Args:
@@ -78,7 +78,7 @@ def choose(checkpoint: Opened, line: DeltaGenerator) -> Run:
         st.button(f"Show {EXAMPLE}", on_click=_take, args=(EXAMPLE,), type="primary")
         st.stop()
     parts.warnings(state.get("run warnings", ()) if reference.startswith(f"{UPLOADS}:") else ())
-    return Run(reference, name, snapshots)
+    return TrainingRun(reference, name, snapshots)
 
 
 def _beside(checkpoint: Opened) -> list[str]:

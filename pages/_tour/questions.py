@@ -10,7 +10,7 @@ MONTH = "the second month of the [MASK]."
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class TourQuestion:
     """A question, and where it is answered."""
 
     asked: str
@@ -25,37 +25,37 @@ class Question:
         return {"checkpoint": self.checkpoint, **self.inputs}
 
 
-QUESTIONS: dict[str, tuple[Question, ...]] = {
+QUESTIONS: dict[str, tuple[TourQuestion, ...]] = {
     "Embeddings and padding": (
-        Question(
+        TourQuestion(
             "Why is BERT's [PAD] vector not zero?",
             "padding_idx blocks only the gradient through the look-up; a tied output layer pushes the same row at "
             "every step.",
             "padding",
             BERT,
         ),
-        Question(
+        TourQuestion(
             "Which tokens lie close to “king”?",
             "Neighbors are exact and measured in the original space; the map beside them is only a picture.",
             "embeddings",
             BERT,
             {"token": "king"},
         ),
-        Question(
+        TourQuestion(
             "Can I believe a UMAP picture?",
             "Colors show how many of each token's true neighbors the picture keeps.",
             "embeddings",
             BERT,
             {"method": "umap", "color": "true neighbors kept"},
         ),
-        Question(
+        TourQuestion(
             "Which tokens were hardly ever trained?",
             "Rows that still look like the unused ones stand out; the table lists them.",
             "embeddings",
             BERT,
             {"color": "under-training score"},
         ),
-        Question(
+        TourQuestion(
             "Why does a model never stop?",
             "An answer ends with the token that the chat template puts there; generate() must stop at its id.",
             "embeddings",
@@ -63,21 +63,21 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
         ),
     ),
     "Tied weights": (
-        Question(
+        TourQuestion(
             "Why is GPT-2's lm_head not among the parameters?",
             "lm_head.weight and wte.weight are two names of one tensor, and a parameter is listed once.",
             "sharing",
             GPT2,
             {"tab": "Why"},
         ),
-        Question(
+        TourQuestion(
             "What breaks when I clone, resize or save a tied model?",
             "Each change is made to a copy in memory; the edges show which ties hold.",
             "sharing",
             BERT,
             {"change": "resize"},
         ),
-        Question(
+        TourQuestion(
             "Which classes is BertForPreTraining made of, and what does it return?",
             "The module tree with every class's parents, and the output's fields and shapes.",
             "classes",
@@ -85,21 +85,21 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
         ),
     ),
     "From a hidden state to a token": (
-        Question(
+        TourQuestion(
             "How does the masked-LM head turn a hidden state into a token?",
             "Dot product, bias, the head's transform, true logits: what each step does to a token.",
             "lens",
             BERT,
             {"text": MONTH, "pins": "year"},
         ),
-        Question(
+        TourQuestion(
             "Is the most likely token the one with the highest cosine?",
             "Often not: norms and the bias matter, too. Compare the steps, and direction and length of each token.",
             "lens",
             BERT,
             {"text": MONTH, "rung": "cosine", "tab": "Geometry"},
         ),
-        Question(
+        TourQuestion(
             "At which layer does the model know the answer?",
             "Follow the rank of the pinned token from layer to layer.",
             "lens",
@@ -108,42 +108,42 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
         ),
     ),
     "Predictions": (
-        Question(
+        TourQuestion(
             "What does BERT put in the gap?",
             "Type, or click any token to mask it: the answers appear at once.",
             "masked_lm",
             BERT,
             {"text": GLASS},
         ),
-        Question(
+        TourQuestion(
             "How plausible is every token in its place?",
             "Each token is masked in turn and colored by its surprisal.",
             "masked_lm",
             BERT,
             {"text": "the second month of the year.", "view": "Plausibility"},
         ),
-        Question(
+        TourQuestion(
             "How surprising is a text to GPT-2?",
             "Perplexity, and each token predicted from those before it.",
             "masked_lm",
             GPT2,
             {"text": "genus Salix: willows and poplars."},
         ),
-        Question(
+        TourQuestion(
             "What does one word change?",
             "Two sentences compared over the whole vocabulary: likelihood versus difference.",
             "masked_lm",
             BERT,
             {"text": "the [MASK] of a country.", "view": "Two sentences", "second": "the [MASK] of a river."},
         ),
-        Question(
+        TourQuestion(
             "Why are these two sentences similar?",
             "The score is the sum of what each pair of tokens brings: the darkest cells are the reason.",
             "similarity",
             BERT,
             {"texts": "a dog is an animal.\na cat is an animal.", "pooling": "mean"},
         ),
-        Question(
+        TourQuestion(
             "How does GPT-2 continue a text?",
             "The distribution of the next token, and a short generation.",
             "heads",
@@ -152,20 +152,20 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
         ),
     ),
     "Training": (
-        Question(
+        TourQuestion(
             "What must BERT predict in pre-training, with masks (80/10/10) and the next sentence?",
             "The labels, with -100 where there is nothing to predict, and each part of the loss.",
             "heads",
             BERT,
             {"tab": "Pre-training objective"},
         ),
-        Question(
+        TourQuestion(
             "Which parameters does AdamW decay, and how does the learning rate change?",
             "The groups that transformers' Trainer forms, and the curve of every schedule.",
             "training",
             BERT,
         ),
-        Question(
+        TourQuestion(
             "How does [PAD] grow during BERT's training?",
             "In ten snapshots of a run, its row starts at zero and soon is longer than most: its output side is "
             "trained at every step.",
@@ -174,7 +174,7 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
         ),
     ),
     "Two checkpoints and adapters": (
-        Question(
+        TourQuestion(
             "What do two checkpoints have in common?",
             "Tensors and ties are matched by name, rows by their text; of two versions of one model, the heat map "
             "shows which layers changed.",
@@ -182,7 +182,7 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
             BERT,
             {"other": GPT2},
         ),
-        Question(
+        TourQuestion(
             "Which base is this?",
             "Which sampled matrices are equal, how much of the other checkpoint is left in the rest, and of which rank "
             "the change is.",
@@ -190,14 +190,14 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
             "demo-run-checkpoint-1000",
             {"other": "demo-run-checkpoint-800", "tab": "Base"},
         ),
-        Question(
+        TourQuestion(
             "What did quantization cost, layer by layer?",
             "Compare the original with its GGUF file, or another quantized copy: the error of each tensor, by layer "
             "and kind.",
             "compare",
             BERT,
         ),
-        Question(
+        TourQuestion(
             "Why does my merged model answer like the base?",
             "Is the change missing, or lost in rounding to 16 bits? How much an adapter changes each weight, and what "
             "of it a merge into its base keeps.",
@@ -207,7 +207,7 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
         ),
     ),
     "Before you rely on it": (
-        Question(
+        TourQuestion(
             "Will it load, and as what?",
             "What the loader makes of every tensor of the files, by pattern of names: loaded, renamed, fused, dropped, "
             "or made up.",
@@ -215,13 +215,13 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
             GPT2,
             {"tab": "Loading"},
         ),
-        Question(
+        TourQuestion(
             "Is this checkpoint complete and safe?",
             "Every check with its evidence, such as ties, heads, NaN, tokenizer and files, and what to do.",
             "checks",
             BERT,
         ),
-        Question(
+        TourQuestion(
             "Was my adapter really merged?",
             "Its merge into the base is replayed: each tensor is merged, left out, merged twice, or of another base.",
             "merge",

@@ -19,7 +19,7 @@ from inspector.serving.people import (
 )
 from inspector.serving.place import serves_others
 from inspector.serving.settings import serving
-from inspector.serving.storing.owners import Asker
+from inspector.serving.storing.owners import Requester
 from inspector.settings import settings
 from inspector.text import literal, visible
 
@@ -50,13 +50,13 @@ def who() -> str:
     return browser_secret(st.context.cookies) or (context.session_id if context else "")
 
 
-def asker() -> Asker:
+def asker() -> Requester:
     """Who asks for uploads."""
     name = who()
     if not name:
-        return Asker()
+        return Requester()
     owner = sha256(f"{serving().sign_in} {name}".encode()).hexdigest()
-    return Asker(owner, is_admin(_claims(), serving()) if serving().sign_in != "none" else False)
+    return Requester(owner, is_admin(_claims(), serving()) if serving().sign_in != "none" else False)
 
 
 def sender() -> str:

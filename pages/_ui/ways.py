@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from inspector.analyses.placement import words
-from inspector.results.placement import Placement, Way
+from inspector.results.placement import Placement, PlacementOption
 from inspector.text import bytes_text, literal
 from pages._ui import parts
 
@@ -24,7 +24,7 @@ def draw(plan: Placement | None) -> None:
         parts.table(pd.DataFrame([_row(way) for way in plan.ways]), alt="Ways to run the model")
 
 
-def _row(way: Way) -> dict[str, str]:
+def _row(way: PlacementOption) -> dict[str, str]:
     return {
         "way": words.how(way),
         "device": way.device,

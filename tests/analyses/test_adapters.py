@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 from inspector.analyses.checks.compute import check
 from inspector.catalog import CATALOG, answer, request_of
 from inspector.errors import InspectorError
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.store.adapters import describe_adapter
 from inspector.store.manifests.entries import load_manifest
 from tests.conftest import silent
@@ -106,7 +106,7 @@ def test_what_no_model_can_be_merged_with_is_not_to_be_merged(open_path, tmp_pat
     assert checkpoint.manifest.adapter.endswith("not a whole model: open its base model.")
 
 
-def open_adapter(open_path: Callable[[Path], Checkpoint], folder: Path, *, beside: bool) -> Checkpoint:
+def open_adapter(open_path: Callable[[Path], StagedCheckpoint], folder: Path, *, beside: bool) -> StagedCheckpoint:
     """Open a LoRA adapter, maybe with its base's config.json and tokenizer beside it."""
     adapter = lora(folder / "a")
     if beside:

@@ -9,7 +9,7 @@ import pytest
 
 from inspector.catalog import CATALOG
 from inspector.errors import InspectorError
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.results.plain import to_json
 from inspector.settings import read_settings
 from inspector.store.opening import open_checkpoint
@@ -59,7 +59,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
 APART = ("milliseconds", "seconds", "cached")  # what may differ
 
 
-def ask(checkpoint: Checkpoint, verb: str) -> Any:
+def ask(checkpoint: StagedCheckpoint, verb: str) -> Any:
     """The answer as JSON without its time, or the refusal's words."""
     module, _, name = CATALOG[verb].function.partition(":")
     parameters = PARAMETERS[verb] | others(verb, checkpoint)
@@ -91,8 +91,8 @@ def test_every_question_after_every_other(tmp_path, architecture):
         CheckpointRef("path", str(folder)), settings=settings, progress=silent,
         restrict_paths=False,
     )  # fmt: skip
-    alone = {verb: ask(Checkpoint(manifest, settings=settings), verb) for verb in PARAMETERS}
-    used = Checkpoint(manifest, settings=settings)
+    alone = {verb: ask(StagedCheckpoint(manifest, settings=settings), verb) for verb in PARAMETERS}
+    used = StagedCheckpoint(manifest, settings=settings)
     order = (*PARAMETERS, *reversed(PARAMETERS))  # so each comes after each other
     assert [place for verb in order for place in differences(ask(used, verb), alone[verb], verb)] == []
 

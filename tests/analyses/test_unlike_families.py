@@ -18,7 +18,7 @@ from inspector.analyses.overview.compute import overview
 from inspector.analyses.placement.compute import placement
 from inspector.analyses.training.compute import training
 from inspector.errors import CheckpointError
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.reading.lens_run import decoder_start
 from tests.conftest import silent
 from tests.families import BART, DECODER, SIZES, STREAMS, UNLIKE, VOCAB, random_model, save_checkpoint
@@ -46,7 +46,7 @@ READ = sorted(UNLIKE.keys() - {"FunnelForMaskedLM", "VisionEncoderDecoderModel"}
 DECODES = ("ForConditionalGeneration", "EncoderDecoderModel")
 
 
-def own_answer(checkpoint: Checkpoint, folder, architecture: str) -> Any:
+def own_answer(checkpoint: StagedCheckpoint, folder, architecture: str) -> Any:
     """What transformers' own model answers to the texts."""
     model = getattr(transformers, architecture).from_pretrained(folder / architecture).eval()
     tokens = checkpoint.require_tokens()

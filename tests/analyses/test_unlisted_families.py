@@ -14,7 +14,7 @@ from inspector.analyses.ladder.compute import climb
 from inspector.analyses.lens.compute import lens
 from inspector.analyses.overview.compute import overview
 from inspector.analyses.sharing.compute import sharing
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.reading import ladder as ladder_module
 from inspector.results.plain import to_json
 from tests.conftest import silent
@@ -50,7 +50,7 @@ def test_scales_caps_and_extra_biases_are_in_the_logits(open_model, tmp_path, ar
 
 def test_a_plain_output_layer_is_not_called_taken(open_model):
     listed = open_model("LlamaForCausalLM")
-    checkpoint = Checkpoint(listed.manifest, settings=listed.settings, families={})
+    checkpoint = StagedCheckpoint(listed.manifest, settings=listed.settings, families={})
     result = lens(checkpoint, progress=silent, text=TEXT, **ON_CPU)
     assert not result.taken_from_model
     assert not any("taken from" in warning for warning in result.warnings)

@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from inspector.catalog import CATALOG
 from inspector.demo import ADAPTERS, DEMOS
-from inspector.serving.storing.owners import Asker
+from inspector.serving.storing.owners import Requester
 from inspector.serving.storing.registry import write_upload
 from inspector.serving.storing.room import reserve_upload
 from inspector.settings import settings
@@ -25,14 +25,14 @@ BASE, ADAPTER = "demo-gpt2", "demo-gpt2-adapter"
 BOTH = reference_of(BASE, ADAPTER)
 NAME = literal(f"{BASE} + {ADAPTER}")
 PUT = "put on base"
-ADA, EVE = Asker("a" * 64), Asker("e" * 64)
+ADA, EVE = Requester("a" * 64), Requester("e" * 64)
 
 
 def offered(app: AppTest) -> list[str]:
     return [each.label for each in app.button if each.key == PUT]
 
 
-def send(folder: Path, asker: Asker, name: str) -> str:
+def send(folder: Path, asker: Requester, name: str) -> str:
     """Upload a checkpoint as somebody's; its reference."""
     upload, place = reserve_upload(0, settings(), asker.owner)
     for path in folder.iterdir():

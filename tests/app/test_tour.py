@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 from inspector.catalog import PAGES
 from inspector.demo import ADAPTERS, DEMOS, SNAPSHOTS
 from inspector.text import literal
-from pages._tour.questions import QUESTIONS, Question
+from pages._tour.questions import QUESTIONS, TourQuestion
 from tests.app.looking import button, said
 
 Open = Callable[..., AppTest]
@@ -55,7 +55,7 @@ def test_every_page_answers_a_question() -> None:
 
 
 @pytest.mark.parametrize("question", EVERY, ids=lambda question: question.asked)
-def test_a_question_opens_with_its_inputs(question: Question, open_app: Open) -> None:
+def test_a_question_opens_with_its_inputs(question: TourQuestion, open_app: Open) -> None:
     app = open_app(question.page, **question.query)
     assert not app.exception
     assert not app.error

@@ -14,11 +14,11 @@ import pandas as pd
 import pytest
 
 from inspector.analyses.checks.result import Check, Checks
-from inspector.analyses.embeddings.result import Norms
+from inspector.analyses.embeddings.result import RowNorms
 from inspector.analyses.sharing.result import SharedGroup, Sharing
 from inspector.analyses.snapshots.frames import QUANTITIES, check_frame, follow, kept_shares, tie_frame
 from inspector.analyses.snapshots.result import Vitals
-from inspector.batch.asking import Entry
+from inspector.batch.asking import BatchEntry
 from inspector.batch.records import Records
 from inspector.errors import CancelledError, CheckpointError, RequestError, WorkerError
 from inspector.results.checkpoint import Opened
@@ -124,7 +124,7 @@ def test_as_many_are_asked_at_once_as_there_are_workers() -> None:
     jobs = {name: StandInJob(settled=False) for name in "abcd"}
     engine = StandInEngine(**jobs)
     asked = batch(engine, *jobs, workers=3, release=True)
-    found: list[Entry] = []
+    found: list[BatchEntry] = []
     thread = threading.Thread(target=lambda: found.extend(asked.answers()))
     thread.start()
     for _ in range(3):
@@ -182,10 +182,10 @@ def test_work_that_somebody_else_stopped_is_a_failure_of_that_one_alone() -> Non
     assert job.status == "done"
 
 
-def entry(name: str, result: Any = None, **changes: Any) -> Entry:
+def entry(name: str, result: Any = None, **changes: Any) -> BatchEntry:
     (snapshot,) = snapshots(name)
     opened = Opened(name.ljust(64, "0"), f"path:{name}", name, ())
-    return Entry(snapshot, **({"status": "done", "result": result, "opened": opened} | changes))
+    return BatchEntry(snapshot, **({"status": "done", "result": result, "opened": opened} | changes))
 
 
 def test_what_is_known_is_not_asked_and_counts() -> None:
@@ -261,7 +261,7 @@ def numbers(name: str, vectors: Any, neighbors: Any, **changes: Any) -> tuple[Sn
     neighbors = np.array(neighbors, dtype=np.int64)
     values = {
         "name": name, "fingerprint": name, "tensor": "e", "rows": 9, "columns": 2,
-        "vocabulary": "v", "norms": Norms(1.0, 2.0, 3.0), "pad_token": "[PAD]", "pad_id": 0,
+        "vocabulary": "v", "norms": RowNorms(1.0, 2.0, 3.0), "pad_token": "[PAD]", "pad_id": 0,
         "pad_norm": 0.5, "vectors": vectors, "k": 2, "probes": np.arange(len(neighbors)),
         "tokens": pd.DataFrame({"token": ["x"], "token_id": [4],
                                 "norm": [float(np.linalg.norm(vectors[0]))]}),

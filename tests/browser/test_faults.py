@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from tools.faults.cases import CASES, Outcome
+from tools.faults.cases import CASES, FaultOutcome
 from tools.faults.servers import serving
 
 pytestmark = pytest.mark.faults
@@ -20,7 +20,7 @@ def test_the_page_says_what_happened_and_the_next_request_works(browser: Browser
     expect_handled(CASES[name](browser, tmp_path, warm))
 
 
-def expect_handled(outcome: Outcome) -> None:
+def expect_handled(outcome: FaultOutcome) -> None:
     """The store is whole, and the page told a person what happened."""
     assert outcome.whole.startswith("yes")
     assert outcome.said.endswith((".", "words)"))

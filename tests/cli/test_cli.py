@@ -421,7 +421,7 @@ def test_check(answer, name):
 
 
 def test_numbers_that_are_none_become_null_with_a_warning():
-    from inspector.analyses.embeddings.result import Norms
+    from inspector.analyses.embeddings.result import RowNorms
     from inspector.analyses.vocabulary_map.result import Projection
 
     projection = Projection("pca", 2, 3, math.nan, 0.5, None, (), points=pd.DataFrame())
@@ -429,4 +429,4 @@ def test_numbers_that_are_none_become_null_with_a_warning():
     assert plain["seconds"] is None
     assert plain["warnings"] == ["1 numbers are NaN or infinite and are given as null, in: seconds."]
     assert "points" not in plain
-    assert to_json(Norms(1.0, 2.0, 3.0)) == {"min": 1.0, "median": 2.0, "max": 3.0}
+    assert to_json(RowNorms(1.0, 2.0, 3.0)) == {"min": 1.0, "median": 2.0, "max": 3.0}

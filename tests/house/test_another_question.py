@@ -55,13 +55,13 @@ import pandas as pd
 
 from inspector.analyses.largest.request import LargestRequest
 from inspector.analyses.largest.result import Largest
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.progress import Progress
 from inspector.request import answers
 
 
 @answers(LargestRequest)
-def largest(checkpoint: Checkpoint, request: LargestRequest, *, progress: Progress) -> Largest:
+def largest(checkpoint: StagedCheckpoint, request: LargestRequest, *, progress: Progress) -> Largest:
     """List the largest tensors.
 
     Args:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -177,6 +178,17 @@ def test_no_folder_holds_more_than_one_idea():
             counts[folder] = counts.get(folder, 0) + 1
     assert counts["inspector/serving/engine"] > 5
     assert {folder: count for folder, count in counts.items() if count > MOST_MODULES} == {}
+
+
+def test_a_class_has_a_name_of_its_own():
+    """Whoever searches for a name finds one class, in the product and in its tools."""
+    found = defaultdict(list)
+    for path in [*SOURCES, *ROOT.glob("tools/**/*.py")]:
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                found[node.name].append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    assert {"Checkpoint", "StagedCheckpoint"} <= found.keys()
+    assert {name: places for name, places in found.items() if len(places) > 1} == {}
 
 
 def test_every_folder_of_the_analyses_is_a_room_with_the_same_furniture():

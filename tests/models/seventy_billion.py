@@ -37,7 +37,7 @@ def main() -> None:
     from inspector.analyses.overview.compute import overview
     from inspector.analyses.placement.compute import placement
     from inspector.analyses.sharing.compute import sharing
-    from inspector.models.checkpoint import Checkpoint
+    from inspector.models.checkpoint import StagedCheckpoint
     from inspector.sandbox import limits
     from inspector.settings import read_settings
     from inspector.store.opening import open_checkpoint
@@ -56,7 +56,7 @@ def main() -> None:
         restrict_paths=False,
     )  # fmt: skip
     limits.admit_files(sum(file.nbytes for file in manifest.files))
-    checkpoint = Checkpoint(manifest, settings=settings)
+    checkpoint = StagedCheckpoint(manifest, settings=settings)
     seen = overview(checkpoint, progress=silent)
     plan = placement(checkpoint, progress=silent)
     shared = sharing(checkpoint, progress=silent)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from inspector.catalog import CATALOG
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.sandbox import limits
 from inspector.settings import read_settings
 from inspector.store.opening import open_checkpoint
@@ -65,7 +65,7 @@ def main() -> None:
         CheckpointRef("path", folder), settings=settings, progress=silent, restrict_paths=False
     )
     limits.admit_files(sum(file.nbytes for file in manifest.files))
-    checkpoint = Checkpoint(manifest, settings=settings)
+    checkpoint = StagedCheckpoint(manifest, settings=settings)
     answers = {}
     for verb in verbs:
         module, _, function = CATALOG[verb].function.partition(":")

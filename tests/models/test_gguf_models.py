@@ -18,13 +18,13 @@ from inspector.analyses.overview.compute import overview
 from inspector.analyses.sharing.compute import sharing
 from inspector.errors import NotInCheckpointError
 from inspector.models.build import OWN
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.loading import load
 from inspector.models.running import forward
 from tests.conftest import silent
 from tests.gguf_models import ARCHITECTURES, convert, llama3_factors, small_model
 
-Opener = Callable[[Path], Checkpoint]
+Opener = Callable[[Path], StagedCheckpoint]
 IDS = torch.tensor([[5, 17, 33, 2, 80, 41, 7, 9, 11, 64, 3, 28]])
 LLAMA3 = {
     "rope_type": "llama3", "rope_theta": 500.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
@@ -32,7 +32,7 @@ LLAMA3 = {
 }  # fmt: skip
 
 
-def logits(checkpoint: Checkpoint) -> torch.Tensor:
+def logits(checkpoint: StagedCheckpoint) -> torch.Tensor:
     ran = forward(load(checkpoint, OWN), IDS, head=True)
     assert ran.logits is not None
     return ran.logits

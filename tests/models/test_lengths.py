@@ -161,7 +161,7 @@ def test_a_tokenizer_of_a_family_of_the_table_is_asked_without_torch(tmp_path):
     code = (
         "import sys\n"
         "from inspector.analyses.tokenization.compute import tokenize\n"
-        "from inspector.models.checkpoint import Checkpoint\n"
+        "from inspector.models.checkpoint import StagedCheckpoint\n"
         "from inspector.settings import read_settings\n"
         "from inspector.store.opening import open_checkpoint\n"
         "from inspector.store.reference import find_reference\n"
@@ -170,7 +170,7 @@ def test_a_tokenizer_of_a_family_of_the_table_is_asked_without_torch(tmp_path):
         "for name in ('demo-bert', 'demo-gpt2'):\n"
         "    found = find_reference(name)\n"
         "    manifest, _ = open_checkpoint(found, settings=settings, progress=silent, restrict_paths=False)\n"
-        "    asked = tokenize(Checkpoint(manifest, settings=settings), texts=('a dog',), progress=silent)\n"
+        "    asked = tokenize(StagedCheckpoint(manifest, settings=settings), texts=('a dog',), progress=silent)\n"
         "    print(asked.longest, 'torch' in sys.modules)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 
 from inspector.analyses.checks.compute import check
 from inspector.analyses.sharing.compute import sharing
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.store.readers.levels import ConfigSetting, read_setting, stated, text_levels
 from tests.conftest import silent
 from tests.families import save_checkpoint
@@ -22,7 +22,7 @@ from tests.models.vision_language import VISION_LANGUAGE
 
 FLAG = "tie_word_embeddings"
 TIED = ("gemma3", "llava", "qwen3_vl")
-Open = Callable[[Path], Checkpoint]
+Open = Callable[[Path], StagedCheckpoint]
 
 
 def rewrite(folder: Path, change: Callable[[dict[str, Any]], Any]) -> None:

@@ -15,7 +15,7 @@ from transformers import PreTrainedModel, core_model_loading
 from transformers.core_model_loading import WeightConverter, dot_natural_key
 
 from inspector.models import build
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.transformers_patches import SYNCHRONOUS, light_loading, natural_key
 from inspector.models.weightless.outline import MANY_NAMES, build_outline
 from tests.families import ENCODER_DECODER, MODELS, RENAMED, UNLISTED, random_model, save_checkpoint
@@ -28,10 +28,10 @@ part = st.one_of(
 
 
 def outlined(
-    checkpoint: Checkpoint, model_class: type[PreTrainedModel], loading: Any, many: int = MANY_NAMES
+    checkpoint: StagedCheckpoint, model_class: type[PreTrainedModel], loading: Any, many: int = MANY_NAMES
 ) -> list[Any]:
     """What is known of a model that was built without numbers; its tensors are merged if there are more than `many`."""
-    checkpoint = Checkpoint(checkpoint.manifest, settings=checkpoint.settings)
+    checkpoint = StagedCheckpoint(checkpoint.manifest, settings=checkpoint.settings)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(build, "light_loading", loading)
         try:

@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load_file
 
 from inspector.analyses.placement.compute import placement
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.loading import load
 from inspector.models.placing import pacing, streaming
 from inspector.models.running import forward
@@ -38,7 +38,7 @@ def a_second_a_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pacing, "time", SimpleNamespace(monotonic=lambda: float(next(ticks))))
 
 
-def stored_blocks(checkpoint: Checkpoint) -> dict[str, dict[str, torch.Tensor]]:
+def stored_blocks(checkpoint: StagedCheckpoint) -> dict[str, dict[str, torch.Tensor]]:
     """The tensors in the file of each block, by the number that stands first in their names."""
     blocks: dict[str, dict[str, torch.Tensor]] = {}
     stored = load_file(next(file.path for file in checkpoint.manifest.files if file.format == "safetensors"))

@@ -14,7 +14,7 @@ import torch
 
 from inspector.analyses.overview.result_tensors import StoredTensors
 from inspector.errors import CheckpointError
-from inspector.models.checkpoint import Checkpoint, prepare
+from inspector.models.checkpoint import StagedCheckpoint, prepare
 from inspector.models.quantized.formats import CONVENTIONS
 from inspector.models.quantized.layout import find_layout, find_quantized
 from inspector.store.manifests.columns import (
@@ -78,7 +78,7 @@ KINDS: dict[str, Callable[[Path], Path]] = {
 
 
 @pytest.fixture(params=KINDS)
-def checkpoint(request, tmp_path, open_path) -> Checkpoint:
+def checkpoint(request, tmp_path, open_path) -> StagedCheckpoint:
     return open_path(KINDS[request.param](tmp_path / "made"))
 
 

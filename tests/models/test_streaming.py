@@ -23,7 +23,7 @@ from inspector.analyses.placement.compute import placement
 from inspector.analyses.placement.words import NO_BLOCKS
 from inspector.analyses.plausibility.compute import plausibility
 from inspector.errors import RequestError
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.loading import load, plan_for
 from inspector.models.placing.routing import AT_ONCE
 from inspector.models.placing.streaming import stream_model
@@ -41,17 +41,17 @@ IDS = torch.tensor([[2, 7, 9, 11, 3]])
 PASSING = {"milliseconds", "warnings", "memory_nbytes", "note"}
 
 
-def within(checkpoint: Checkpoint, nbytes: int) -> Checkpoint:
+def within(checkpoint: StagedCheckpoint, nbytes: int) -> StagedCheckpoint:
     """The same checkpoint where weights may take so many bytes."""
-    return Checkpoint(checkpoint.manifest, settings=replace(checkpoint.settings, model_nbytes=nbytes))
+    return StagedCheckpoint(checkpoint.manifest, settings=replace(checkpoint.settings, model_nbytes=nbytes))
 
 
-def too_small(checkpoint: Checkpoint, task: str = "base") -> Checkpoint:
+def too_small(checkpoint: StagedCheckpoint, task: str = "base") -> StagedCheckpoint:
     """The same checkpoint where weights may take less than there are."""
     return within(checkpoint, int(0.8 * plan_for(checkpoint, task).nbytes))
 
 
-def same(analysis: Callable[..., Any], plain: Checkpoint, small: Checkpoint, **parameters: Any) -> Any:
+def same(analysis: Callable[..., Any], plain: StagedCheckpoint, small: StagedCheckpoint, **parameters: Any) -> Any:
     """Ask both checkpoints and have their answers equal to the bit; returns the streamed one."""
     whole = analysis(plain, progress=silent, **parameters)
     streamed = analysis(small, progress=silent, **parameters)
@@ -80,7 +80,7 @@ def test_every_family_answers_as_when_it_is_whole(open_model, architecture):
     same_predictions(plain, small)
 
 
-def same_predictions(plain: Checkpoint, small: Checkpoint) -> None:
+def same_predictions(plain: StagedCheckpoint, small: StagedCheckpoint) -> None:
     """What the head of a language model predicts is the same to the bit, too."""
     if plain.heads["masked_lm"] == "present":
         same(predict, plain, small, text=MASKED)
@@ -291,10 +291,10 @@ MIXTURES = {
 
 
 @pytest.fixture(params=sorted(MIXTURES))
-def mixture(request, tmp_path, open_path) -> Callable[..., Checkpoint]:
+def mixture(request, tmp_path, open_path) -> Callable[..., StagedCheckpoint]:
     """Save a mixture of eight experts a layer, of which a token uses two."""
 
-    def make(*, coded: bool, dtype: torch.dtype) -> Checkpoint:
+    def make(*, coded: bool, dtype: torch.dtype) -> StagedCheckpoint:
         model = random_model(request.param, **MIXTURES[request.param]).to(dtype)
         folder = save_checkpoint(model, tmp_path / "mixture")
         if coded:

@@ -16,10 +16,10 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 from transformers.models.auto.auto_mappings import CONFIG_MAPPING_NAMES
 from transformers.models.auto.tokenization_auto import TOKENIZER_MAPPING_NAMES
 
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.tokens import Tokens
 
-Opener = Callable[[Path], Checkpoint]
+Opener = Callable[[Path], StagedCheckpoint]
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>", "<mask>", "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "<|endoftext|>"]
 TEXTS = ("Add 2023 dogs", "  the  dog<mask> don't", "[PAD] Ångström é <new> extra\n", "x<extra>y <bos>")
 EVERYDAY = ["BertTokenizer", "GemmaTokenizer", "PreTrainedTokenizerFast", "Qwen2Tokenizer", "T5Tokenizer"]

@@ -9,7 +9,7 @@ from inspector.analyses.checks.compute import check
 from inspector.analyses.lens.compute import lens
 from inspector.analyses.overview.compute import overview
 from inspector.analyses.sharing.compute import sharing
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.settings import read_settings
 from inspector.store.opening import open_checkpoint
 from inspector.store.reference import CheckpointRef
@@ -32,7 +32,7 @@ def both(request, tmp_path_factory):
         CheckpointRef("path", str(folder)), settings=settings, progress=silent,
         restrict_paths=False,
     )  # fmt: skip
-    return Checkpoint(manifest, settings=settings), type(model).from_pretrained(folder).eval()
+    return StagedCheckpoint(manifest, settings=settings), type(model).from_pretrained(folder).eval()
 
 
 def test_the_vocabulary_is_what_looks_tokens_up(both):

@@ -34,7 +34,7 @@ from inspector.errors import CancelledError, RequestError, WorkerError
 from inspector.plotting.theme import DARK, LIGHT, get_theme
 from inspector.report import bundle as bundling
 from inspector.report.bundle import pack, unpack, write_bundle
-from inspector.report.content import Context, Part, Report, ReportOptions
+from inspector.report.content import AnsweredSection, Context, Report, ReportOptions
 from inspector.report.making import check_sections, make_report
 from inspector.report.page import write_page
 from inspector.report.recolor import both, plain
@@ -131,7 +131,9 @@ def report_of(*blocks, name: str = "x", absent: str | None = None, text: str = "
     view = View(
         Headline(name, "note"), beside=blocks, tabs=(Tab(name, lambda: [Sentence(name)]),), why=(Why(name, name),)
     )
-    part = Part("lens", name, name, () if absent else (view,), absent, (name,), f"/lens?{name}", (name,), (), ())
+    part = AnsweredSection(
+        "lens", name, name, () if absent else (view,), absent, (name,), f"/lens?{name}", (name,), (), ()
+    )
     return Report(context, (part,), {name: name}, name, "2026-01-01 00:00 UTC")
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from inspector.errors import CheckpointError
 from inspector.serving.storing import uploads
-from inspector.serving.storing.owners import OWNERS, Asker
+from inspector.serving.storing.owners import OWNERS, Requester
 from inspector.serving.storing.registry import write_upload
 from inspector.serving.storing.room import reserve_upload
 from inspector.store.keeping.quota import used_nbytes
@@ -17,9 +17,9 @@ from inspector.store.reference import CheckpointRef
 from inspector.store.stored import list_checkpoints
 from tests.store.store_builders import opened, small_checkpoint
 
-ADA, EVE = Asker("a" * 64), Asker("e" * 64)
-ADMIN = Asker("d" * 64, is_admin=True)
-HERE = Asker()  # one's own machine
+ADA, EVE = Requester("a" * 64), Requester("e" * 64)
+ADMIN = Requester("d" * 64, is_admin=True)
+HERE = Requester()  # one's own machine
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def folder(tmp_path):
     return small_checkpoint(tmp_path / "mini")
 
 
-def send(settings, folder, asker: Asker, name: str) -> str:
+def send(settings, folder, asker: Requester, name: str) -> str:
     """Upload a folder under a name; its fingerprint."""
     upload, place = reserve_upload(0, settings, asker.owner)
     for path in folder.iterdir():
@@ -35,11 +35,11 @@ def send(settings, folder, asker: Asker, name: str) -> str:
     return opened(CheckpointRef("incoming", upload), settings)[0].fingerprint
 
 
-def names(settings, asker: Asker) -> list[str]:
+def names(settings, asker: Requester) -> list[str]:
     return [each.name for each in uploads.list_uploads(settings, asker)]
 
 
-def find(settings, asker: Asker, digits: str) -> str:
+def find(settings, asker: Requester, digits: str) -> str:
     return uploads.find_upload(CheckpointRef("upload", digits), settings, asker).value
 
 

@@ -20,7 +20,7 @@ from plotly.offline import get_plotlyjs
 
 from inspector.catalog import answer
 from inspector.errors import InspectorError
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.report.making import make_report
 from inspector.report.page import write_page
 from inspector.results.checkpoint import Opened
@@ -118,7 +118,7 @@ class Page(HTMLParser):
         self.attributes |= {name for name, _ in attrs}
 
 
-def reported(opened: tuple[Manifest, CheckpointRef], checkpoint: Checkpoint) -> None:
+def reported(opened: tuple[Manifest, CheckpointRef], checkpoint: StagedCheckpoint) -> None:
     """Write a report, whose page runs its own scripts alone and shows no control codes."""
     manifest, reference = opened
     about = Opened(manifest.fingerprint, str(reference), manifest.name, manifest.warnings)
@@ -147,7 +147,7 @@ def outcomes(path: Path, home: Path, undamaged: Path | None, *, report: bool) ->
     found = {"open": sentence}
     if opened is None:
         return found
-    checkpoint = Checkpoint(opened[0], settings=settings)
+    checkpoint = StagedCheckpoint(opened[0], settings=settings)
     if report:
         _, found["report"] = told(partial(reported, opened, checkpoint))
         return found

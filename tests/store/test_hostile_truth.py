@@ -7,7 +7,7 @@ from collections import Counter
 from safetensors.numpy import load_file, save_file
 
 from inspector.catalog import answer
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.settings import read_settings
 from inspector.store.opening import open_checkpoint
 from inspector.store.reference import CheckpointRef
@@ -36,7 +36,7 @@ def test_the_truth_tells_right_from_wrong(tmp_path):
     (tmp_path / "case").mkdir()
     path = sound(tmp_path / "case")
     settings = read_settings({"INSPECTOR_HOME": str(tmp_path / "home")})
-    checkpoint = Checkpoint(
+    checkpoint = StagedCheckpoint(
         open_checkpoint(CheckpointRef("path", str(path)), settings=settings, progress=silent, restrict_paths=False)[0],
         settings=settings,
     )

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import save_file
 
 from inspector.errors import CheckpointError
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.tensors import StoredReader
 from inspector.store.copies import equal_copies, same_bytes
 from inspector.store.manifests.manifest import FileInfo, Manifest
@@ -56,7 +56,7 @@ def partial(manifest: Manifest) -> PartialManifest:
 
 
 @pytest.fixture
-def opened(tmp_path, open_path) -> Checkpoint:
+def opened(tmp_path, open_path) -> StagedCheckpoint:
     """Plain tensors, copies of them, and a weight that is stored as codes."""
     rows = torch.randn(64, 32, generator=torch.Generator().manual_seed(0))
     tensors = {
@@ -67,9 +67,9 @@ def opened(tmp_path, open_path) -> Checkpoint:
     return open_path(tmp_path)
 
 
-def test_every_reader_needs_first_what_it_reads(opened: Checkpoint) -> None:
+def test_every_reader_needs_first_what_it_reads(opened: StagedCheckpoint) -> None:
     whole, few = opened.manifest, partial(opened.manifest)
-    truth, found = opened.reader, Checkpoint(few, settings=opened.settings).reader
+    truth, found = opened.reader, StagedCheckpoint(few, settings=opened.settings).reader
     assert len(found.stored("w.weight")) == 2
     for name, tensor in truth.read(truth.tensors.names).items():
         assert torch.equal(found.read([name])[name], tensor), name
@@ -80,14 +80,14 @@ def test_every_reader_needs_first_what_it_reads(opened: Checkpoint) -> None:
     assert not same_bytes(few, "plain", "other")
 
 
-def test_only_what_is_asked_for_is_needed(opened: Checkpoint) -> None:
+def test_only_what_is_asked_for_is_needed(opened: StagedCheckpoint) -> None:
     few = partial(opened.manifest)
     StoredReader(few).read(["other"])
     other = few.by_name["other"]
     assert few.__dict__["had"] == [(other.begin, other.begin + other.nbytes)]
 
 
-def test_what_nobody_needed_is_an_error(opened: Checkpoint) -> None:
+def test_what_nobody_needed_is_an_error(opened: StagedCheckpoint) -> None:
     few = partial(opened.manifest)
     plain = few.by_name["plain"]
     file = few.bytes_of(plain.file)

@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 import torch
 
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.store.manifests import findings
 from inspector.store.manifests.entries import load_manifest
-from inspector.store.manifests.findings import Finding
+from inspector.store.manifests.findings import FileProblem
 from inspector.store.reference import CheckpointRef
 from tests.store.store_builders import Shards, opened, pack, upload_of
 
 GATE = "model.layers.0.mlp.gate_proj.weight"
 FORMS = ("safetensors", "bin")
-Open = Callable[[Path], Checkpoint]
+Open = Callable[[Path], StagedCheckpoint]
 
 
 @pytest.fixture(params=FORMS)
@@ -120,7 +120,7 @@ def test_the_copy_that_the_index_names_counts(shards, open_path):
     checkpoint = open_path(shards.folder)
     assert torch.equal(checkpoint.state[GATE], other(shards))
     (found,) = checkpoint.manifest.findings
-    assert found == Finding(
+    assert found == FileProblem(
         first,
         findings.COPIES_APART,
         1,
@@ -185,7 +185,7 @@ def test_a_shard_is_absent_that_no_index_lists(tmp_path, open_path):
     wanted, made_up = shards.loaded()
     checkpoint = open_path(shards.folder)
     assert wanted.keys() - checkpoint.state.keys() == made_up == lost
-    assert checkpoint.manifest.findings[0] == Finding(
+    assert checkpoint.manifest.findings[0] == FileProblem(
         shards.names[1],
         findings.ABSENT,
         1,

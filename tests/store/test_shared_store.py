@@ -17,7 +17,7 @@ from fsspec.implementations.local import LocalFileSystem
 from inspector.errors import CancelledError, CheckpointError, SettingsError
 from inspector.serving.storing import registry, room
 from inspector.serving.storing.marks import is_marked, mark
-from inspector.serving.storing.owners import Asker
+from inspector.serving.storing.owners import Requester
 from inspector.serving.storing.shared import publishing as shared
 from inspector.serving.storing.shared.listing import listing
 from inspector.serving.storing.uploads import delete_upload, list_uploads, rename_upload, trouble
@@ -110,7 +110,7 @@ def refused(settings: Settings, fingerprint: str) -> str:
 
 
 def names(settings: Settings) -> list[str]:
-    return [stored.name for stored in list_uploads(settings, Asker())]
+    return [stored.name for stored in list_uploads(settings, Requester())]
 
 
 @pytest.fixture
@@ -235,7 +235,7 @@ def test_a_deletion_counts_everywhere(tmp_path, place, folder):
     first, second, third = (server(tmp_path, name, place) for name in ("first", "second", "third"))
     fingerprint = upload(first, folder)
     fetch(second, fingerprint)
-    delete_upload(fingerprint, settings=third, asker=Asker())  # which holds no copy
+    delete_upload(fingerprint, settings=third, asker=Requester())  # which holds no copy
 
     assert set(place.files()) == {f"deleted/{fingerprint}"}
     for each in (first, second, third):
@@ -266,22 +266,22 @@ def test_a_deletion_leaves_uploads_that_were_never_shared(tmp_path, folder_place
     first, second = (server(tmp_path, name, folder_place) for name in ("first", "second"))
     fingerprint = upload(first, folder)
     own, _ = opened(upload_of(second, folder), second)
-    delete_upload(fingerprint, settings=first, asker=Asker())
+    delete_upload(fingerprint, settings=first, asker=Requester())
     listing(second).ask_again()
     assert own.fingerprint == fingerprint
-    assert [stored.fingerprint for stored in list_uploads(second, Asker())] == [fingerprint]
+    assert [stored.fingerprint for stored in list_uploads(second, Requester())] == [fingerprint]
 
 
 def test_a_new_name_counts_everywhere(tmp_path, place, folder):
     first, second = (server(tmp_path, name, place) for name in ("first", "second"))
     fingerprint = upload(first, folder)
-    rename_upload(fingerprint, " theirs ", settings=second, asker=Asker())
+    rename_upload(fingerprint, " theirs ", settings=second, asker=Requester())
     listing(first).ask_again()
     assert (names(first), names(second)) == (["theirs"], ["theirs"])
-    rename_upload(fingerprint, "ours", settings=first, asker=Asker())
+    rename_upload(fingerprint, "ours", settings=first, asker=Requester())
     assert load_manifest(fingerprint, settings=first).name == "ours"
     with pytest.raises(CheckpointError, match="must have 1 to 80 printable characters"):
-        rename_upload(fingerprint, "", settings=first, asker=Asker())
+        rename_upload(fingerprint, "", settings=first, asker=Requester())
 
 
 def test_what_was_interrupted_is_not_listed_and_can_be_done_again(tmp_path, place, folder):
@@ -331,7 +331,7 @@ def test_a_store_out_of_reach_is_one_sentence(tmp_path, monkeypatch, folder, kin
     for work in (
         lambda: shared.publish(manifest.fingerprint, settings=first, carrying=SILENT),
         lambda: shared.fetch("f" * 64, settings=first, carrying=SILENT),
-        lambda: delete_upload(manifest.fingerprint, settings=first, asker=Asker()),
+        lambda: delete_upload(manifest.fingerprint, settings=first, asker=Requester()),
     ):
         with pytest.raises(CheckpointError) as error:
             work()

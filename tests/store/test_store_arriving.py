@@ -16,7 +16,7 @@ from inspector.analyses.sharing.result import UNCOMPARED
 from inspector.analyses.training.words import LATER
 from inspector.catalog import CATALOG, answer
 from inspector.errors import CheckpointError, InspectorError, NotInCheckpointError
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.tensors import StoredReader
 from inspector.serving.engine.local import LocalEngine
 from inspector.serving.storing.arriving import Arriving, how_far, outline
@@ -56,12 +56,12 @@ def halfway(folder: Path, settings: Settings) -> dict[str, bytes | Arriving]:
     }
 
 
-def seen(folder: Path, settings: Settings) -> Checkpoint:
+def seen(folder: Path, settings: Settings) -> StagedCheckpoint:
     """The checkpoint that can be seen while the weights of a folder arrive."""
     upload = outline(halfway(folder, settings), settings)
     manifest, reference = opened(CheckpointRef.parse(f"arriving:{upload}"), settings)
     assert str(reference) == f"arriving:{upload}"
-    return Checkpoint(manifest, settings=settings)
+    return StagedCheckpoint(manifest, settings=settings)
 
 
 @pytest.fixture
@@ -144,7 +144,9 @@ def test_nothing_reads_a_number_that_is_not_there(saved_models, settings):
         lambda: StoredReader(manifest).read([first]),
         lambda: same_bytes(manifest, first, second),
         lambda: next(stream(manifest, whole_parts([manifest.by_name[first]]), lambda part, data: None)),
-        lambda: answer("overview", Checkpoint(manifest, settings=settings), progress=lambda *_: None, hash_files=True),
+        lambda: answer(
+            "overview", StagedCheckpoint(manifest, settings=settings), progress=lambda *_: None, hash_files=True
+        ),
     ):
         with pytest.raises(NotInCheckpointError, match="still being uploaded"):
             read()

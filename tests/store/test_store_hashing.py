@@ -12,7 +12,7 @@ import pytest
 
 from inspector.catalog import answer
 from inspector.errors import CheckpointError
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.store import hashing
 from inspector.store.hashing import PAGE, PAGES, BackgroundHasher, HashCache, identify, quick_digest
 from inspector.store.manifests.entries import load_manifest
@@ -190,7 +190,7 @@ def test_a_folder_that_is_laid_out_as_the_hubs_cache_takes_nobodys_fingerprint(l
             change(blob, 3 * blob.stat().st_size // (PAGES + 1) + PAGE, unseen=True)
         manifest = by_path(snapshot, settings)
         prints.add(manifest.fingerprint)
-        checkpoint = Checkpoint(manifest, settings=settings)
+        checkpoint = StagedCheckpoint(manifest, settings=settings)
         (told,) = (
             file.sha256
             for file in answer("overview", checkpoint, progress=silent, hash_files=True).files

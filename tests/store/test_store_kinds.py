@@ -11,7 +11,7 @@ import pytest
 
 from inspector.serving.storing.arriving import Arriving
 from inspector.serving.storing.marks import Told, write_told
-from inspector.serving.storing.owners import Asker, write_owners
+from inspector.serving.storing.owners import Requester, write_owners
 from inspector.serving.storing.registry import pin_checkpoint, write_upload
 from inspector.serving.storing.room import reserve_upload
 from inspector.serving.storing.shared import publishing as shared
@@ -61,7 +61,7 @@ def used(tmp_path, settings):
     gone = opened(upload_of(settings, small_checkpoint(tmp_path / "other", seed=1)), settings)[0].fingerprint
     for each in (fingerprint, gone):
         shared.publish(each, settings=settings, carrying=CARRYING)
-    delete_upload(gone, settings=settings, asker=Asker())
+    delete_upload(gone, settings=settings, asker=Requester())
     pin_checkpoint(fingerprint, pinned=True, settings=settings)
     write_owners(settings.home / UPLOADS / fingerprint, {})
     folder = small_checkpoint(tmp_path / "third", seed=2)

@@ -50,7 +50,7 @@ def test_a_wrong_answer_is_seen(asker: Asker, monkeypatch: pytest.MonkeyPatch) -
     right = asker.right[question.verb, question.text]
     (token, share), *rest = right
     monkeypatch.setitem(asker.right, (question.verb, question.text), [(token + 1, share), *rest])
-    assert asker.timed(question)[1].startswith("Question(verb='predict'")
+    assert asker.timed(question)[1].startswith("LoadQuestion(verb='predict'")
     other = asker.question("predict")
     right = asker.right[other.verb, other.text]
     changed = [(token, share * 1.01) for token, share in right]

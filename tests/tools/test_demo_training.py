@@ -17,7 +17,7 @@ from transformers import AutoTokenizer, BertForPreTraining, GPT2LMHeadModel
 from inspector.demo import ADAPTERS, DEMOS
 from tools.train_demos import adapter, batches, data, evaluate, train
 from tools.train_demos.card import continue_text, top_pieces
-from tools.train_demos.fit import Run, fit
+from tools.train_demos.fit import TrainingState, fit
 from tools.train_demos.optim import orthogonalize, rate_factor
 from tools.train_demos.recipes import PREPARE, RECIPES
 from tools.train_demos.snapshots import sentences
@@ -75,7 +75,7 @@ def test_two_runs_of_one_seed_write_the_same_bytes(kind, tmp_path):
 @pytest.mark.parametrize("kind", ["bert", "gpt2"])
 def test_a_run_that_was_broken_off_ends_as_if_it_had_not_been(kind, tmp_path):
     whole = trained(kind, tmp_path / "whole")
-    run = Run(PREPARE[kind](TINY[kind], LINES), TINY[kind])
+    run = TrainingState(PREPARE[kind](TINY[kind], LINES), TINY[kind])
     for _ in range(4):
         run.step()
     run.keep(tmp_path / "snapshot.safetensors")

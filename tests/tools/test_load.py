@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
-from tools.load.contents import Said, differences, same
-from tools.load.people import Tree
+from tools.load.contents import PageElement, differences, same
+from tools.load.people import PageTree
 
 
 def typed(*values: float) -> dict[str, str]:
@@ -53,11 +53,11 @@ def test_same(one: object, other: object, equal: bool) -> None:
 
 
 def test_pages_of_other_lengths_or_kinds_differ() -> None:
-    page = [Said("markdown", "a"), Said("alert", "b")]
+    page = [PageElement("markdown", "a"), PageElement("alert", "b")]
     assert list(differences(page, page)) == []
     assert len(list(differences(page[:1], page))) == 1
     assert len(list(differences(page, page[:1]))) == 1
-    assert len(list(differences(page, [Said("markdown", "a"), Said("markdown", "b")]))) == 1
+    assert len(list(differences(page, [PageElement("markdown", "a"), PageElement("markdown", "b")]))) == 1
 
 
 def message(kind: str, path: tuple[int, ...], body: str = "") -> bytes:
@@ -71,7 +71,7 @@ def message(kind: str, path: tuple[int, ...], body: str = "") -> bytes:
 
 
 def test_a_page_is_read_from_top_to_bottom_and_what_is_replaced_goes() -> None:
-    tree = Tree()
+    tree = PageTree()
     begin = ForwardMsg()
     begin.new_session.page_script_hash = "page"
     tree.take(begin.SerializeToString())

@@ -11,7 +11,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from tools import pins
-from tools.pins import HASHED, JSON, ROOT, UNREACHED, File, faults, hashed, hashes_of, read_page
+from tools.pins import HASHED, JSON, ROOT, UNREACHED, OfferedFile, faults, hashed, hashes_of, read_page
 
 SHA, OTHER = "a" * 64, "b" * 64
 LISTED = json.dumps(
@@ -26,8 +26,8 @@ LISTED = json.dumps(
 LINKS = f"""<!DOCTYPE html><a href="../x/a_b-1.0.tar.gz#sha256={SHA}">a_b-1.0.tar.gz</a>
 <a href="a_b-1.0-py3-none-any.whl#sha256={OTHER}" data-yanked="broken">y</a><a href="a_b-1.0.1.tar.gz" data-yanked>z</a>
 """
-FILES = (File("a_b-1.0.tar.gz", SHA, None), File("a_b-1.0-py3-none-any.whl", OTHER, "broken"),
-         File("a_b-1.0.1.tar.gz", "", ""))  # fmt: skip
+FILES = (OfferedFile("a_b-1.0.tar.gz", SHA, None), OfferedFile("a_b-1.0-py3-none-any.whl", OTHER, "broken"),
+         OfferedFile("a_b-1.0.1.tar.gz", "", ""))  # fmt: skip
 
 
 @pytest.mark.parametrize(("page", "kind"), [(LISTED, JSON), (LINKS, "text/html; charset=utf-8")])
@@ -55,7 +55,7 @@ def test_a_wheel_that_was_withdrawn_for_a_reason_is_named_with_it():
 
 
 def test_a_build_for_cpus_is_the_version_that_is_pinned():
-    built = File("torch-2.0+cpu-cp311-cp311-linux_x86_64.whl", SHA, None)
+    built = OfferedFile("torch-2.0+cpu-cp311-cp311-linux_x86_64.whl", SHA, None)
     assert faults([Requirement("torch==2.0")], lambda _: (built,), {}) == ([], 1)
 
 

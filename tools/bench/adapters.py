@@ -17,7 +17,7 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from inspector.models.adapters.overlay import adapted
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.loading import load
 from inspector.settings import Settings, read_settings
 from inspector.store.opening import open_checkpoint
@@ -72,11 +72,11 @@ def _seconds(settings: Settings, *folders: Path) -> float:
     return time.process_time() - started
 
 
-def _open(folder: Path, settings: Settings) -> Checkpoint:
+def _open(folder: Path, settings: Settings) -> StagedCheckpoint:
     manifest, _ = open_checkpoint(
         CheckpointRef("path", str(folder)), settings=settings, progress=lambda *_: None, restrict_paths=False
     )
-    return Checkpoint(manifest, settings=settings)
+    return StagedCheckpoint(manifest, settings=settings)
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from inspector.analyses.masked_lm.compute import predict
 from inspector.analyses.masked_lm.result import Prediction
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.serving.engine.local import LocalEngine
 from inspector.settings import Device, Settings, read_settings
 from inspector.store.manifests.manifest import Manifest
@@ -53,7 +53,7 @@ Ask = Callable[[str], Answer]
 
 
 @dataclass
-class Way:
+class TimedWay:
     """One way to ask, and how long it took."""
 
     ask: Ask
@@ -123,11 +123,11 @@ def answer(prediction: Prediction) -> Answer:
 
 
 @contextmanager
-def ways(folder: Path, home: Path, device: Device = "cpu") -> Iterator[tuple[dict[str, Way], list[Prediction]]]:
+def ways(folder: Path, home: Path, device: Device = "cpu") -> Iterator[tuple[dict[str, TimedWay], list[Prediction]]]:
     """The ways to ask, all warm, and what came through the engine."""
     settings = read_settings({"INSPECTOR_HOME": str(home)})
     manifest = opened(folder, settings)
-    checkpoint = Checkpoint(manifest, settings=settings)
+    checkpoint = StagedCheckpoint(manifest, settings=settings)
     pipeline = transformers.pipeline("fill-mask", str(folder), device=device)
     engine = LocalEngine(settings, restrict_paths=False, spare=False)
     received: list[Prediction] = []
@@ -155,9 +155,9 @@ def ways(folder: Path, home: Path, device: Device = "cpu") -> Iterator[tuple[dic
         received.clear()
         yield (
             {
-                "pipeline": Way(by_pipeline, time.process_time),
-                "predict": Way(by_predict, time.process_time),
-                "engine": Way(by_engine, processor_with_worker),
+                "pipeline": TimedWay(by_pipeline, time.process_time),
+                "predict": TimedWay(by_predict, time.process_time),
+                "engine": TimedWay(by_engine, processor_with_worker),
             },
             received,
         )
@@ -165,14 +165,14 @@ def ways(folder: Path, home: Path, device: Device = "cpu") -> Iterator[tuple[dic
         engine.close()
 
 
-def measure_one(way: Way, texts: Iterator[str]) -> None:
+def measure_one(way: TimedWay, texts: Iterator[str]) -> None:
     """Time one request."""
     text = next(texts)
     with way.timed():
         way.found[text] = way.ask(text)
 
 
-def measure_many(way: Way, texts: Iterator[str]) -> None:
+def measure_many(way: TimedWay, texts: Iterator[str]) -> None:
     """Time from letting a thread for each person go until all have their answers."""
     gate = threading.Barrier(PEOPLE + 1)
 
@@ -202,7 +202,7 @@ def compare(found: dict[str, Answer], oracle: Ask) -> None:
     torch.set_num_threads(threads)
 
 
-def print_rows(title: str, ways: dict[str, Way]) -> None:
+def print_rows(title: str, ways: dict[str, TimedWay]) -> None:
     """Print each way's times, and how many times as fast as the pipeline it is."""
     base: tuple[float, float] | None = None
     oracle = ways["pipeline"].ask

@@ -37,7 +37,7 @@ def quiet(fraction: float | None, text: str) -> None:
 
 
 def open_folder(folder: Path, home: Path):
-    from inspector.models.checkpoint import Checkpoint
+    from inspector.models.checkpoint import StagedCheckpoint
     from inspector.settings import read_settings
     from inspector.store.opening import open_checkpoint
     from inspector.store.reference import CheckpointRef
@@ -45,7 +45,7 @@ def open_folder(folder: Path, home: Path):
     settings = read_settings({"INSPECTOR_HOME": str(home)})
     reference = CheckpointRef("path", str(folder))
     manifest, _ = open_checkpoint(reference, settings=settings, progress=quiet, restrict_paths=False)
-    return Checkpoint(manifest, settings=settings)
+    return StagedCheckpoint(manifest, settings=settings)
 
 
 def minilm() -> Path:

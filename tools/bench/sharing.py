@@ -91,7 +91,7 @@ SEARCHES: dict[str, Callable[[nn.Module], Groups]] = {
 def audit(folder: str) -> dict[str, float]:
     """Open a folder and audit its sharing; in a process of its own."""
     from inspector.analyses.sharing.compute import sharing
-    from inspector.models.checkpoint import Checkpoint
+    from inspector.models.checkpoint import StagedCheckpoint
     from inspector.settings import read_settings
     from inspector.store.opening import open_checkpoint
     from inspector.store.reference import CheckpointRef
@@ -104,7 +104,7 @@ def audit(folder: str) -> dict[str, float]:
         CheckpointRef("path", f"{folder}/bert"), settings=settings, progress=lambda *_: None, restrict_paths=False
     )
     opened = time.perf_counter()
-    sharing(Checkpoint(manifest, settings=settings), progress=lambda *_: None)
+    sharing(StagedCheckpoint(manifest, settings=settings), progress=lambda *_: None)
     done = time.perf_counter()
     after = psutil.Process().memory_info().rss
     return {"opening": opened - begin, "audit": done - opened, "megabytes": (after - before) / 1e6}

@@ -7,7 +7,7 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tools.faults.cases import CASES, Outcome
+from tools.faults.cases import CASES, FaultOutcome
 from tools.faults.servers import browsing, serving
 
 TABLE = Path(__file__).parents[2] / "docs" / "faults.md"
@@ -62,7 +62,7 @@ def _title(name: str) -> str:
     return (CASES[name].__doc__ or name).strip().rstrip(".")
 
 
-def _row(name: str, outcome: Outcome) -> str:
+def _row(name: str, outcome: FaultOutcome) -> str:
     cells = (_title(name), outcome.happened, f"{outcome.seconds:.1f}", outcome.said, outcome.whole, outcome.afterwards)
     return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
 

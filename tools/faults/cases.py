@@ -30,7 +30,7 @@ UNASKED = ("embeddings", "classes", "training", "heads")  # pages whose answer i
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class FaultOutcome:
     """What came of a fault."""
 
     happened: str
@@ -68,7 +68,7 @@ def page_works(browser: Browser, server: servers.Server, address: str = "overvie
     return f"the page {address.partition('?')[0]} answered"
 
 
-def kill_in_mid_upload(browser: Browser, folder: Path, serving: Serving, kind: str, pattern: str) -> Outcome:
+def kill_in_mid_upload(browser: Browser, folder: Path, serving: Serving, kind: str, pattern: str) -> FaultOutcome:
     """Kill the server at the moment when an upload's files lie in one folder of the store."""
     archive = pack(MINILM, folder / "minilm.zip")
     store = folder / "store"
@@ -89,22 +89,22 @@ def kill_in_mid_upload(browser: Browser, folder: Path, serving: Serving, kind: s
         whole = servers.whole(store)
         afterwards = upload_works(page, archive)
         servers.whole(store)
-    return Outcome(
+    return FaultOutcome(
         f"server killed, {plural(left, 'file')} of the upload left; started again", seconds, said, whole, afterwards
     )
 
 
-def kill_while_receiving(browser: Browser, folder: Path, serving: Serving) -> Outcome:
+def kill_while_receiving(browser: Browser, folder: Path, serving: Serving) -> FaultOutcome:
     """SIGKILL sent to the server while an upload is written."""
     return kill_in_mid_upload(browser, folder, serving, "incoming", "*/_*")
 
 
-def kill_while_staging(browser: Browser, folder: Path, serving: Serving) -> Outcome:
+def kill_while_staging(browser: Browser, folder: Path, serving: Serving) -> FaultOutcome:
     """SIGKILL sent to the server while an upload is unpacked and staged."""
     return kill_in_mid_upload(browser, folder, serving, "temporary", "*/*")
 
 
-def disk_full(browser: Browser, folder: Path, serving: Serving, disk_mb: int) -> Outcome:
+def disk_full(browser: Browser, folder: Path, serving: Serving, disk_mb: int) -> FaultOutcome:
     """Fill a real disk of a few MB; a smaller checkpoint then still fits."""
     big, small = pack(MINILM, folder / "minilm.zip"), folder / "small.zip"
     pack(DEMOS["demo-gpt2"].folder, small)
@@ -121,21 +121,21 @@ def disk_full(browser: Browser, folder: Path, serving: Serving, disk_mb: int) ->
         servers.whole(store)
     if "full" not in said:
         raise FaultError(f"the page said: {said}")
-    return Outcome(f"ENOSPC on a disk of {disk_mb} MB", seconds, said, whole, afterwards)
+    return FaultOutcome(f"ENOSPC on a disk of {disk_mb} MB", seconds, said, whole, afterwards)
 
 
-def disk_full_while_receiving(browser: Browser, folder: Path, serving: Serving) -> Outcome:
+def disk_full_while_receiving(browser: Browser, folder: Path, serving: Serving) -> FaultOutcome:
     """Disk full while the upload is written."""
     return disk_full(browser, folder, serving, 60)
 
 
-def disk_full_while_staging(browser: Browser, folder: Path, serving: Serving) -> Outcome:
+def disk_full_while_staging(browser: Browser, folder: Path, serving: Serving) -> FaultOutcome:
     """Disk full while the upload is unpacked."""
     size = sum(path.stat().st_size for path in MINILM.iterdir() if path.is_file())
     return disk_full(browser, folder, serving, round(1.5 * size / 1e6))
 
 
-def two_servers(browser: Browser, folder: Path, serving: Serving) -> Outcome:
+def two_servers(browser: Browser, folder: Path, serving: Serving) -> FaultOutcome:
     """Two servers on one store: both upload at once, then one deletes what the other shows."""
     archive = pack(DEMOS["demo-gpt2"].folder, folder / "mine.zip")
     with serving(folder) as one, serving(folder) as other:
@@ -165,10 +165,12 @@ def two_servers(browser: Browser, folder: Path, serving: Serving) -> Outcome:
         seconds = time.monotonic() - began
         whole = servers.whole(folder / "store")
         afterwards = page_works(browser, other)
-    return Outcome("stored once; deleted by one server, requested from the other", seconds, said, whole, afterwards)
+    return FaultOutcome(
+        "stored once; deleted by one server, requested from the other", seconds, said, whole, afterwards
+    )
 
 
-def damage(browser: Browser, folder: Path, serving: Serving, name: str) -> Outcome:
+def damage(browser: Browser, folder: Path, serving: Serving, name: str) -> FaultOutcome:
     """Damage one file of the store in every way, and open the checkpoint after each."""
     archive = pack(DEMOS["demo-gpt2"].folder, folder / "mine.zip")
     store = folder / "store"
@@ -197,20 +199,20 @@ def damage(browser: Browser, folder: Path, serving: Serving, name: str) -> Outco
         whole = servers.whole(store)
     ways = ", ".join(GARBAGE)
     said = "; ".join(dict.fromkeys(said)).replace(entry.name[:12], "…")
-    return Outcome(ways, seconds, said, whole, "the same upload opened and repaired it")
+    return FaultOutcome(ways, seconds, said, whole, "the same upload opened and repaired it")
 
 
-def damaged_manifest(browser: Browser, folder: Path, serving: Serving) -> Outcome:
+def damaged_manifest(browser: Browser, folder: Path, serving: Serving) -> FaultOutcome:
     """The manifest of an upload is damaged."""
     return damage(browser, folder, serving, MANIFEST)
 
 
-def damaged_entry(browser: Browser, folder: Path, serving: Serving) -> Outcome:
+def damaged_entry(browser: Browser, folder: Path, serving: Serving) -> FaultOutcome:
     """The list's entry of an upload is damaged."""
     return damage(browser, folder, serving, "entry.json")
 
 
-def end_worker(browser: Browser, folder: Path, serving: Serving, number: signal.Signals) -> Outcome:
+def end_worker(browser: Browser, folder: Path, serving: Serving, number: signal.Signals) -> FaultOutcome:
     """End the worker in the middle of a request, a UMAP, by a signal."""
     with serving(folder) as server:
         page = servers.visit(browser, f"{server.url}/{UMAP}")
@@ -226,20 +228,20 @@ def end_worker(browser: Browser, folder: Path, serving: Serving, number: signal.
             raise FaultError(f"the page said: {said}")
         afterwards = page_works(browser, server, "masked_lm")
         whole = servers.whole(folder / "store")
-    return Outcome(f"{number.name} ended the worker", seconds, said, whole, afterwards)
+    return FaultOutcome(f"{number.name} ended the worker", seconds, said, whole, afterwards)
 
 
-def worker_killed(browser: Browser, folder: Path, serving: Serving) -> Outcome:
+def worker_killed(browser: Browser, folder: Path, serving: Serving) -> FaultOutcome:
     """SIGKILL sent to a worker during a request."""
     return end_worker(browser, folder, serving, signal.SIGKILL)
 
 
-def worker_crashed(browser: Browser, folder: Path, serving: Serving) -> Outcome:
+def worker_crashed(browser: Browser, folder: Path, serving: Serving) -> FaultOutcome:
     """SIGSEGV in a worker during a request."""
     return end_worker(browser, folder, serving, signal.SIGSEGV)
 
 
-def out_of_memory(browser: Browser, folder: Path, serving: Serving) -> Outcome:
+def out_of_memory(browser: Browser, folder: Path, serving: Serving) -> FaultOutcome:
     """A request that needs more memory than a worker may use: loading a model and torch."""
     with serving(folder, INSPECTOR_WORKER_MB="230") as server:
         page = servers.visit(browser, f"{server.url}/masked_lm?checkpoint=demo-bert")
@@ -250,7 +252,7 @@ def out_of_memory(browser: Browser, folder: Path, serving: Serving) -> Outcome:
             raise FaultError(f"the page said: {said}")
         afterwards = page_works(browser, server)
         whole = servers.whole(folder / "store")
-    return Outcome("the worker exceeded 230 MB", seconds, said, whole, afterwards)
+    return FaultOutcome("the worker exceeded 230 MB", seconds, said, whole, afterwards)
 
 
 @contextlib.contextmanager
@@ -275,7 +277,7 @@ def silent_hub() -> Iterator[str]:
             hub.shutdown()
 
 
-def hub_hangs(browser: Browser, folder: Path, serving: Serving) -> Outcome:
+def hub_hangs(browser: Browser, folder: Path, serving: Serving) -> FaultOutcome:
     """A hub that accepts connections and never answers."""
     os.environ.pop("HF_HUB_OFFLINE", None)
     cache = str(folder / "hub")
@@ -288,10 +290,10 @@ def hub_hangs(browser: Browser, folder: Path, serving: Serving) -> Outcome:
         seconds = time.monotonic() - began
         whole = servers.whole(folder / "store")
         page_works(browser, server, "sharing")
-    return Outcome("no answer; the other sessions continued", seconds, said, whole, meanwhile)
+    return FaultOutcome("no answer; the other sessions continued", seconds, said, whole, meanwhile)
 
 
-CASES: dict[str, Callable[[Browser, Path, Serving], Outcome]] = {
+CASES: dict[str, Callable[[Browser, Path, Serving], FaultOutcome]] = {
     case.__name__: case
     for case in (
         kill_while_receiving,

@@ -27,7 +27,7 @@ DONE = re.compile(r"Done (\d+) runs in (\d+) second")
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class FuzzRun:
     """What one target's run did."""
 
     target: str
@@ -65,7 +65,7 @@ class Fuzzer:
         self._process.communicate()
         self._log.close()
 
-    def run(self, target: str, *, seconds: float, runs: int = -1, seed: int = 1, found: Path = FOUND) -> Run:
+    def run(self, target: str, *, seconds: float, runs: int = -1, seed: int = 1, found: Path = FOUND) -> FuzzRun:
         """Fuzz one target.
 
         Args:
@@ -111,12 +111,12 @@ class Fuzzer:
         return status
 
 
-def _read(target: str, log: str, broken: tuple[Path, ...], seconds: float) -> Run:
+def _read(target: str, log: str, broken: tuple[Path, ...], seconds: float) -> FuzzRun:
     status = STATUS.findall(log)
     executions, coverage, _, size = map(int, status[-1]) if status else (0, 0, 0, 0)
     done = DONE.search(log)
     took = int(done[2]) if done else round(seconds)
-    return Run(target, int(done[1]) if done else executions, took, coverage, size, broken, log)
+    return FuzzRun(target, int(done[1]) if done else executions, took, coverage, size, broken, log)
 
 
 def main() -> int:

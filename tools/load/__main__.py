@@ -22,7 +22,7 @@ from inspector.serving.trial import Server, start_app, wait_until_up
 from inspector.settings import read_settings
 from inspector.store.stored import list_checkpoints
 from tools.load.checkpoints import write_uploads
-from tools.load.crowd import Measured, Oracle, Upload, asked_by, crowd
+from tools.load.crowd import CrowdMeasurements, CrowdUpload, Oracle, asked_by, crowd
 from tools.load.people import person
 
 CROWDS = (1, 5, 20, 50)
@@ -80,7 +80,7 @@ def running(folder: Path) -> Iterator[Server]:
             server.stop()
 
 
-def upload_once(server: Server, home: Path, archives: dict[str, bytes]) -> dict[str, Upload]:
+def upload_once(server: Server, home: Path, archives: dict[str, bytes]) -> dict[str, CrowdUpload]:
     """Upload each archive, and find out what the store calls it."""
     settings = read_settings({"INSPECTOR_HOME": str(home)})
     found = {}
@@ -90,17 +90,17 @@ def upload_once(server: Server, home: Path, archives: dict[str, bytes]) -> dict[
             someone.upload(name, content)
             stored = list_checkpoints(settings)
         new = {f"upload:{each.fingerprint[:16]}" for each in stored} - {upload.reference for upload in found.values()}
-        found[kind] = Upload(name, content, new.pop())
+        found[kind] = CrowdUpload(name, content, new.pop())
     return found
 
 
-def is_there(home: Path, upload: Upload) -> bool:
+def is_there(home: Path, upload: CrowdUpload) -> bool:
     """Whether the store still holds an upload."""
     stored = list_checkpoints(read_settings({"INSPECTOR_HOME": str(home)}))
     return any(f"upload:{each.fingerprint[:16]}" == upload.reference for each in stored)
 
 
-def row(measured: Measured, *, lost: int, dead: bool) -> str:
+def row(measured: CrowdMeasurements, *, lost: int, dead: bool) -> str:
     """One line of the table."""
     return (
         f"| {measured.sessions} | {len(measured.answers):,} | {len(measured.wrong)} | "
@@ -111,7 +111,7 @@ def row(measured: Measured, *, lost: int, dead: bool) -> str:
     )
 
 
-def growth(measured: Measured) -> str:
+def growth(measured: CrowdMeasurements) -> str:
     """How the memory of the last quarter compares with that of the second."""
     quarter = len(measured.memory) // 4
     second = statistics.mean(measured.memory[quarter : 2 * quarter]) / 1e9

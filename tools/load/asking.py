@@ -38,7 +38,7 @@ Told = list[tuple[int, float]]  # token ids and probabilities, most likely first
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class LoadQuestion:
     """One question, unlike every other."""
 
     verb: str
@@ -90,14 +90,14 @@ class Asker:
     def learn(self) -> None:
         """Ask everything once, one question after the other."""
         for verb, text in itertools.product(SHARES, range(len(self._texts))):
-            self.right[verb, text] = self._ask(Question(verb, text, BEST))
+            self.right[verb, text] = self._ask(LoadQuestion(verb, text, BEST))
 
-    def question(self, verb: str) -> Question:
+    def question(self, verb: str) -> LoadQuestion:
         """A question that was never asked before."""
         number = next(self._fresh[verb])
-        return Question(verb, number % len(self._texts), BEST + 1 + number // len(self._texts))
+        return LoadQuestion(verb, number % len(self._texts), BEST + 1 + number // len(self._texts))
 
-    def timed(self, question: Question) -> tuple[float, str]:
+    def timed(self, question: LoadQuestion) -> tuple[float, str]:
         """Ask; seconds to the answer, and how it differs from the right one ("" if it does not)."""
         begin = time.perf_counter()
         told = self._ask(question)
@@ -164,7 +164,7 @@ class Asker:
             found.append((time.perf_counter() - begin - 2 * alone) / (others - 1))
         return max(0.0, statistics.median(found))
 
-    def _ask(self, question: Question) -> Told:
+    def _ask(self, question: LoadQuestion) -> Told:
         job = self._engine.run(self._fingerprint, question.verb, text=self._texts[question.text], k=question.k)
         return TOLD[question.verb](job.result(PATIENCE_SECONDS), self._mask)
 

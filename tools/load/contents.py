@@ -33,7 +33,7 @@ PASSING = re.compile(r"[\d.,]+ (?:ms|milliseconds|s|seconds|GB|MB)\b|in one pass
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class PageElement:
     """One thing on a page."""
 
     kind: str
@@ -44,17 +44,17 @@ class Said:
         return f"{self.kind}: {str(self.value)[:160]}"
 
 
-def read(element: Element) -> Said | None:
+def read(element: Element) -> PageElement | None:
     """What an element says; None where it says nothing of a checkpoint."""
     kind = element.WhichOneof("type") or ""
     holder = getattr(element, kind) if kind else None
     if kind in TEXTS:
-        return Said(kind, "\n".join(str(getattr(holder, name)) for name in TEXTS[kind]))
+        return PageElement(kind, "\n".join(str(getattr(holder, name)) for name in TEXTS[kind]))
     if kind in {"dataframe", "table"}:
         data = holder.arrow_data.data  # type: ignore[union-attr]
-        return Said(kind, read_arrow(data)) if data else None
+        return PageElement(kind, read_arrow(data)) if data else None
     if kind == "plotly_chart":
-        return Said(kind, json.loads(holder.spec))  # type: ignore[union-attr]
+        return PageElement(kind, json.loads(holder.spec))  # type: ignore[union-attr]
     return None
 
 
@@ -66,7 +66,7 @@ def read_arrow(data: bytes) -> pd.DataFrame:
         return reader.read_all().to_pandas()
 
 
-def differences(mine: list[Said], truth: list[Said]) -> Iterator[str]:
+def differences(mine: list[PageElement], truth: list[PageElement]) -> Iterator[str]:
     """Where two pages differ."""
     for here, there in zip_longest(mine, truth):
         if here is None or there is None or here.kind != there.kind:

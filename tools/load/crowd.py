@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 import psutil
 
 from inspector.serving.trial import Server
-from tools.load.contents import Said, differences
-from tools.load.people import FAST, PAGES, TYPED, Answer, Person, Visit, person, sentence
+from tools.load.contents import PageElement, differences
+from tools.load.people import FAST, PAGES, TYPED, PageAnswer, Person, Visit, person, sentence
 
 KINDS = ("demo-bert", "demo-gpt2", "first upload", "second upload", "fast")
 DEMO = "demo-bert"
@@ -23,7 +23,7 @@ NOT_COMPARED = ("server",)  # pages that show the server itself
 
 
 @dataclass(frozen=True, slots=True)
-class Upload:
+class CrowdUpload:
     """A checkpoint that people upload."""
 
     name: str  # of the archive
@@ -32,11 +32,11 @@ class Upload:
 
 
 @dataclass
-class Measured:
+class CrowdMeasurements:
     """What a crowd has seen."""
 
     sessions: int
-    answers: list[Answer] = field(default_factory=list)
+    answers: list[PageAnswer] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)  # sessions that broke, and how
     seconds: float = 0.0
@@ -52,9 +52,9 @@ class Measured:
 class Oracle:
     """What a lone session is answered, a new one for each page."""
 
-    def __init__(self, server: Server, uploads: dict[str, Upload]) -> None:
+    def __init__(self, server: Server, uploads: dict[str, CrowdUpload]) -> None:
         self._server, self._uploads = server, uploads
-        self._known: dict[Visit, list[Said]] = {}
+        self._known: dict[Visit, list[PageElement]] = {}
 
     def ask(self, visits: Iterator[Visit]) -> None:
         """Learn the answers to some visits, one after the other."""
@@ -64,14 +64,14 @@ class Oracle:
             with person(self._server.url) as alone:
                 self._known[visit] = alone.open(visit, reference(visit, self._uploads)).said
 
-    def judge(self, answer: Answer) -> Iterator[str]:
+    def judge(self, answer: PageAnswer) -> Iterator[str]:
         """Where an answer differs from the lone session's."""
         if answer.visit.page not in NOT_COMPARED:
             for difference in differences(answer.said, self._known[answer.visit]):
                 yield f"{answer.visit}: {difference}"
 
 
-def reference(visit: Visit, uploads: dict[str, Upload]) -> str:
+def reference(visit: Visit, uploads: dict[str, CrowdUpload]) -> str:
     """What a link names the visit's checkpoint."""
     upload = uploads.get(visit.checkpoint)
     return upload.reference if upload else visit.checkpoint
@@ -100,7 +100,7 @@ def asked_by(number: int) -> list[Visit]:
     return [*journey(number), *last]
 
 
-def walk(number: int, someone: Person, uploads: dict[str, Upload]) -> Iterator[Answer]:
+def walk(number: int, someone: Person, uploads: dict[str, CrowdUpload]) -> Iterator[PageAnswer]:
     """One person's visit to the server, from beginning to end."""
     kind = KINDS[number % len(KINDS)]
     if kind in uploads:
@@ -116,11 +116,11 @@ def walk(number: int, someone: Person, uploads: dict[str, Upload]) -> Iterator[A
 def crowd(
     server: Server,
     sessions: int,
-    uploads: dict[str, Upload],
+    uploads: dict[str, CrowdUpload],
     oracle: Oracle,
     *,
     until: Callable[[], bool] | None = None,
-) -> Measured:
+) -> CrowdMeasurements:
     """Let sessions walk at once.
 
     Args:
@@ -130,7 +130,7 @@ def crowd(
         oracle: Knows the right answers.
         until: They walk again until it says so; None: once.
     """
-    measured = Measured(sessions)
+    measured = CrowdMeasurements(sessions)
     lock = threading.Lock()
 
     def live(number: int) -> None:
@@ -181,7 +181,7 @@ def processor_seconds(server: Server) -> Counter[int]:
     return found
 
 
-def _watch(server: Server, measured: Measured, done: threading.Event) -> None:
+def _watch(server: Server, measured: CrowdMeasurements, done: threading.Event) -> None:
     while not done.wait(SAMPLE_SECONDS):
         total = 0
         for process in processes(server):

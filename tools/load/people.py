@@ -12,7 +12,7 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from inspector.catalog import CATALOG
-from tools.load.contents import Said, read
+from tools.load.contents import PageElement, read
 from tools.scan.sessions import Session, session
 
 PAGES = tuple(dict.fromkeys(analysis.slug for analysis in CATALOG.values()))
@@ -38,19 +38,19 @@ class Visit:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PageAnswer:
     """What a visit was answered with, and after how long."""
 
     visit: Visit
     seconds: float
-    said: list[Said]
+    said: list[PageElement]
 
 
 @dataclass
-class Tree:
+class PageTree:
     """The elements of a page, by their place."""
 
-    elements: dict[tuple[int, ...], Said] = field(default_factory=dict)
+    elements: dict[tuple[int, ...], PageElement] = field(default_factory=dict)
     page: str = ""  # hash of the page that runs
     running: bool = False
     fields: dict[str, str] = field(default_factory=dict)  # label of a text field -> its id
@@ -89,7 +89,7 @@ class Tree:
         if said is not None and place[0] == 0:  # the page; the sidebar lists what others upload
             self.elements[place] = said
 
-    def said(self) -> list[Said]:
+    def said(self) -> list[PageElement]:
         """From top to bottom."""
         return [self.elements[place] for place in sorted(self.elements)]
 
@@ -97,11 +97,11 @@ class Tree:
 class Person:
     """A session that keeps what its page says."""
 
-    def __init__(self, link: Session, tree: Tree) -> None:
+    def __init__(self, link: Session, tree: PageTree) -> None:
         self._link, self._tree = link, tree
         self._come = False  # True: this is not the first page
 
-    def open(self, visit: Visit, reference: str) -> Answer:
+    def open(self, visit: Visit, reference: str) -> PageAnswer:
         """Open a page by its link and wait for all of it."""
         begin = time.perf_counter()
         request = BackMsg()
@@ -111,7 +111,7 @@ class Person:
         self._come = True
         self._link.send(request, f"page {visit.page}")
         self._link.take_until_finished(f"page {visit.page}")
-        return Answer(visit, time.perf_counter() - begin, self._tree.said())
+        return PageAnswer(visit, time.perf_counter() - begin, self._tree.said())
 
     def upload(self, name: str, content: bytes) -> None:
         """Upload an archive and have it opened."""
@@ -119,7 +119,7 @@ class Person:
         self._link.visit("overview")
         self._link.upload("overview", name, content)
 
-    def type_fast(self, visits: list[Visit]) -> Answer:
+    def type_fast(self, visits: list[Visit]) -> PageAnswer:
         """Type one text after the other into the page's field, without waiting for an answer."""
         begin = time.perf_counter()
         typed_in = self._tree.fields[FIELDS[visits[0].page]]
@@ -136,7 +136,7 @@ class Person:
             except TimeoutError:
                 said = " | ".join(map(str, self._tree.said()[-3:]))
                 raise TimeoutError(f"“{visits[-1].text}” was not answered; last: {said}") from None
-        return Answer(visits[-1], time.perf_counter() - begin, self._tree.said())
+        return PageAnswer(visits[-1], time.perf_counter() - begin, self._tree.said())
 
     def _answered(self, text: str) -> bool:
         """Whether the page has run to its end with a text: its last lines name it."""
@@ -148,7 +148,7 @@ class Person:
 @contextmanager
 def person(url: str) -> Iterator[Person]:
     """A person who has just come."""
-    tree = Tree()
+    tree = PageTree()
     with session(url, tree.look) as link:
         yield Person(link, tree)
 

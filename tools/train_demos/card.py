@@ -21,7 +21,7 @@ SENTENCES = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class HeldOutReport:
     """What the held-out text says about a checkpoint."""
 
     quality: tuple[str, ...]  # one sentence each
@@ -30,7 +30,7 @@ class Report:
 
 def bert_report(
     model: BertForPreTraining, tokenizer: Tokenizer, split: Split, *, examples: Sequence[str], seed: int
-) -> Report:
+) -> HeldOutReport:
     """Measure masked words and sentence pairs on the held-out blocks.
 
     Args:
@@ -61,7 +61,7 @@ def bert_report(
             "held-out pairs, half of them with a second segment from another block."
         )
     answers = {text: ", ".join(top_pieces(model, tokenizer, text)) for text in examples}
-    return Report(tuple(quality), answers)
+    return HeldOutReport(tuple(quality), answers)
 
 
 @torch.no_grad()
@@ -75,7 +75,7 @@ def top_pieces(model: BertForPreTraining, tokenizer: Tokenizer, text: str, count
 
 def gpt2_report(
     model: GPT2LMHeadModel, tokenizer: Tokenizer, split: Split, *, examples: Sequence[str], seed: int
-) -> Report:
+) -> HeldOutReport:
     """Compare the perplexity on the held-out blocks with that of a trigram model.
 
     Args:
@@ -102,7 +102,7 @@ def gpt2_report(
         f"tokens): {other:.2f}.",
     )
     answers = {text: continue_text(model, tokenizer, text) for text in examples}
-    return Report(quality, answers)
+    return HeldOutReport(quality, answers)
 
 
 def _stream(tokenizer: Tokenizer, lines: Sequence[str]) -> list[int]:
@@ -196,7 +196,7 @@ def write_card(
     description: str,
     model: PreTrainedModel,
     split: Split,
-    report: Report,
+    report: HeldOutReport,
     recipe: Mapping[str, object],
     command: str,
     notice: str,

@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from tools.train_demos.optim import build_optimizers, rate_factor
-from tools.train_demos.recipes import Recipe, Trainee
+from tools.train_demos.recipes import Trainee, TrainingRecipe
 from tools.train_demos.vocabulary import save_tokenizer
 
 logger = logging.getLogger(__name__)
@@ -21,10 +21,10 @@ logger = logging.getLogger(__name__)
 LOG_COLUMNS = ("step", "loss", "pad_norm", "median_norm")
 
 
-class Run:
+class TrainingState:
     """A training run: steps done, the log, and the optimizers."""
 
-    def __init__(self, trainee: Trainee, recipe: Recipe) -> None:
+    def __init__(self, trainee: Trainee, recipe: TrainingRecipe) -> None:
         """Start at step 0; the first row of the log is the untrained model."""
         self.trainee = trainee
         self.recipe = recipe
@@ -122,7 +122,7 @@ def _csv(log: list[tuple[float, ...]], columns: tuple[str, ...]) -> str:
     return "\n".join([",".join(columns), *rows, ""])
 
 
-def fit(trainee: Trainee, recipe: Recipe, out: Path, *, snapshot: Path | None = None, every: int = 500) -> None:
+def fit(trainee: Trainee, recipe: TrainingRecipe, out: Path, *, snapshot: Path | None = None, every: int = 500) -> None:
     """Run all steps of a recipe and leave the checkpoint in a folder.
 
     Args:
@@ -132,7 +132,7 @@ def fit(trainee: Trainee, recipe: Recipe, out: Path, *, snapshot: Path | None = 
         snapshot: A file that keeps the state of the run; if it exists, the run goes on from it.
         every: Steps between two snapshots, a multiple of recipe.log_every.
     """
-    run = Run(trainee, recipe)
+    run = TrainingState(trainee, recipe)
     if snapshot is not None and snapshot.exists():
         run.resume(snapshot)
     first, began = run.done, time.monotonic()

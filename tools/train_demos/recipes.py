@@ -16,7 +16,7 @@ from tools.train_demos.vocabulary import bert_ids, encode, train_bert_tokenizer,
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class TrainingRecipe:
     """Everything that decides a run, besides the text."""
 
     kind: str  # "bert" or "gpt2"
@@ -40,7 +40,7 @@ class Recipe:
 
 
 RECIPES = {
-    "bert": Recipe(
+    "bert": TrainingRecipe(
         kind="bert",
         steps=6_500,
         decay_steps=2_750,
@@ -54,7 +54,7 @@ RECIPES = {
         rate=0.001,
         tokens=1200,
     ),
-    "gpt2": Recipe(
+    "gpt2": TrainingRecipe(
         kind="gpt2",
         steps=2_750,
         decay_steps=1_000,
@@ -82,7 +82,7 @@ class Trainee:
     table: Tensor  # the token embeddings, (vocab, width)
 
 
-def prepare_bert(recipe: Recipe, lines: tuple[str, ...]) -> Trainee:
+def prepare_bert(recipe: TrainingRecipe, lines: tuple[str, ...]) -> Trainee:
     """Build an untrained BERT with MLM and NSP heads, tied, and its batches."""
     tokenizer = train_bert_tokenizer(lines, recipe.vocab_size)
     ids = bert_ids(tokenizer)
@@ -113,7 +113,7 @@ def prepare_bert(recipe: Recipe, lines: tuple[str, ...]) -> Trainee:
     return Trainee(model, tokenizer, gradients, batches, model.bert.embeddings.word_embeddings.weight)
 
 
-def prepare_gpt2(recipe: Recipe, lines: tuple[str, ...]) -> Trainee:
+def prepare_gpt2(recipe: TrainingRecipe, lines: tuple[str, ...]) -> Trainee:
     """Build an untrained GPT-2, tied, and its batches."""
     tokenizer = train_gpt2_tokenizer(lines, recipe.vocab_size)
     config = GPT2Config(

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import torch
 
-from tools.train_demos.fit import Run
-from tools.train_demos.recipes import RECIPES, Recipe, prepare_bert
+from tools.train_demos.fit import TrainingState
+from tools.train_demos.recipes import RECIPES, TrainingRecipe, prepare_bert
 
 STEPS = (0, 10, 30, 100, 200, 300, 400, 600, 800, 1000)
 RECIPE = replace(
@@ -69,7 +69,7 @@ def _is_prose(sentence: str) -> bool:
     return sentence.endswith(".") and 20 <= len(sentence) <= 300 and plain > LETTERS * len(sentence)
 
 
-def train(lines: Iterable[str], recipe: Recipe, steps: Iterable[int], out: Path) -> None:
+def train(lines: Iterable[str], recipe: TrainingRecipe, steps: Iterable[int], out: Path) -> None:
     """Train a BERT and save it at chosen steps, as folders `checkpoint-<step>`.
 
     Args:
@@ -78,7 +78,7 @@ def train(lines: Iterable[str], recipe: Recipe, steps: Iterable[int], out: Path)
         steps: Of the snapshots, multiples of `recipe.log_every`.
         out: Takes the folders, and one log of the run.
     """
-    run = Run(prepare_bert(recipe, tuple(lines)), recipe)
+    run = TrainingState(prepare_bert(recipe, tuple(lines)), recipe)
     for step in sorted(steps):
         while run.done < step:
             run.step()

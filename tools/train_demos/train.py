@@ -14,7 +14,7 @@ import torch
 from inspector.demo import DEMOS
 from tools.train_demos import card, data
 from tools.train_demos.fit import fit
-from tools.train_demos.recipes import PREPARE, RECIPES, Recipe
+from tools.train_demos.recipes import PREPARE, RECIPES, TrainingRecipe
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ OPTIONS = {
 """Settings of a recipe that the command line can change."""
 
 
-def main(arguments: list[str] | None = None, *, recipes: Mapping[str, Recipe] = RECIPES) -> None:
+def main(arguments: list[str] | None = None, *, recipes: Mapping[str, TrainingRecipe] = RECIPES) -> None:
     """Train, measure and describe one checkpoint."""
     options = _parse(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
@@ -75,7 +75,7 @@ def _parse(arguments: list[str] | None) -> dict[str, Any]:
     return vars(parser.parse_args(arguments))
 
 
-def _command(recipe: Recipe) -> str:
+def _command(recipe: TrainingRecipe) -> str:
     settings = " ".join(f"--{n.replace('_', '-')} {getattr(recipe, n)}" for n in OPTIONS)
     return f"python -m tools.train_demos.train {recipe.kind} --text FILE --out FOLDER \\\n  {settings}"
 

@@ -16,10 +16,10 @@ from inspector.analyses.adapter.request import AdapterRequest
 from inspector.analyses.adapter.result import Adapter, Survival
 from inspector.models.adapters.deltas import Delta
 from inspector.models.adapters.names import Names, place_of, tied_to, ties
-from inspector.models.adapters.parts import Change, Parts, read_parts
+from inspector.models.adapters.parts import AdapterChanges, WeightChange, read_parts
 from inspector.models.adapters.rounding import rounded
 from inspector.models.adapters.sizes import UNKNOWN, measure
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.placing.threads import single_threaded
 from inspector.progress import Pace, Progress
 from inspector.request import answers
@@ -35,7 +35,7 @@ MEASURES = ("effective_alpha", "noise", "share_kept")
 
 
 @answers(AdapterRequest)
-def adapter(checkpoint: Checkpoint, request: AdapterRequest, *, progress: Progress) -> Adapter:
+def adapter(checkpoint: StagedCheckpoint, request: AdapterRequest, *, progress: Progress) -> Adapter:
     """Say what an adapter changes, and how much.
 
     Args:
@@ -71,7 +71,7 @@ def adapter(checkpoint: Checkpoint, request: AdapterRequest, *, progress: Progre
     )
 
 
-def _type(parts: Parts) -> str:
+def _type(parts: AdapterChanges) -> str:
     said = str(parts.settings["peft_type"]).upper()
     decomposed = any("lora_magnitude_vector" in change.parts for change in parts.changes)
     return "DORA" if said == "LORA" and (decomposed or parts.settings.get("use_dora")) else said
@@ -96,7 +96,7 @@ class _Kept:
 
 
 def _targets(
-    checkpoint: Checkpoint, parts: Parts, base: Checkpoint | None, progress: Progress
+    checkpoint: StagedCheckpoint, parts: AdapterChanges, base: StagedCheckpoint | None, progress: Progress
 ) -> Iterator[dict[str, Any]]:
     pace = Pace(progress, "Measuring the adapter", sum(_nbytes(change) for change in parts.changes))
     names = Names(base.tensors.names) if base else None
@@ -129,11 +129,13 @@ def _targets(
         pace.add(_nbytes(change))
 
 
-def _nbytes(change: Change) -> int:
+def _nbytes(change: WeightChange) -> int:
     return sum(part.nbytes for part in change.parts.values())
 
 
-def _keep(checkpoint: Checkpoint, change: Change, parts: Parts, base: Checkpoint, names: Names) -> _Kept | None:
+def _keep(
+    checkpoint: StagedCheckpoint, change: WeightChange, parts: AdapterChanges, base: StagedCheckpoint, names: Names
+) -> _Kept | None:
     """Merge some rows; None: the base has no such weight, or has it as codes."""
     tied = tied_to(base, change.weight)
     name = names.find(change.weight) or (names.find(tied) if tied else None)
@@ -183,7 +185,9 @@ def _together(kept: list[_Kept]) -> Survival | None:
     return Survival(dtype, alpha, noise, share, max(each.rows for each in known))
 
 
-def _warnings(checkpoint: Checkpoint, parts: Parts, base: Checkpoint | None, kept: list[_Kept | None]) -> Iterator[str]:
+def _warnings(
+    checkpoint: StagedCheckpoint, parts: AdapterChanges, base: StagedCheckpoint | None, kept: list[_Kept | None]
+) -> Iterator[str]:
     if never := parts.never_merged(checkpoint.name):
         yield never
     if parts.unreadable:
@@ -196,7 +200,7 @@ def _warnings(checkpoint: Checkpoint, parts: Parts, base: Checkpoint | None, kep
         yield words.not_measured(base.name, unknown)
 
 
-def _ties(parts: Parts, base: Checkpoint) -> Iterator[str]:
+def _ties(parts: AdapterChanges, base: StagedCheckpoint) -> Iterator[str]:
     """What merging does to matrices that loading the base ties."""
     if not ties(base) or base.family is None:
         return

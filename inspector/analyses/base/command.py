@@ -10,7 +10,7 @@ import typer
 
 from inspector.analyses.base.request import BaseRequest
 from inspector.analyses.base.result import RELATED
-from inspector.batch.asking import Entry
+from inspector.batch.asking import BatchEntry
 from inspector.cli.answering import AsJson, OnIt, ask, print_answer, refusals, task_of, to_print
 from inspector.cli.batches import Listed, ask_many, leave, names_run, seek, show_many
 from inspector.cli.child import Task
@@ -60,7 +60,7 @@ def base(
         raise typer.Exit(UNJUDGED)
 
 
-def _ask_many(checkpoint: str, found: Sequence[Snapshot | Entry], *, as_json: bool) -> None:
+def _ask_many(checkpoint: str, found: Sequence[Snapshot | BatchEntry], *, as_json: bool) -> None:
     own = find_reference(checkpoint)
 
     def task(snapshot: Snapshot) -> Task:
@@ -82,7 +82,7 @@ def _ask_many(checkpoint: str, found: Sequence[Snapshot | Entry], *, as_json: bo
         raise typer.Exit(UNJUDGED)
 
 
-def _stored() -> list[Snapshot | Entry]:
+def _stored() -> list[Snapshot | BatchEntry]:
     """The demos and the uploads."""
     uploads = (
         Snapshot(f"{each.name} ({each.fingerprint[:8]})", CheckpointRef("upload", each.fingerprint), None)

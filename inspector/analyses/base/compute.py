@@ -15,7 +15,7 @@ from inspector.analyses.base.compute_relating import Likeness, compare_prints, s
 from inspector.analyses.base.request import BaseRequest
 from inspector.analyses.base.result import Relation, Verdict
 from inspector.errors import InspectorError
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.placing.threads import single_threaded
 from inspector.progress import Progress
 from inspector.request import answers
@@ -33,7 +33,7 @@ EVEN = 0.1  # spread of the coefficients of a merge, which takes one share of ev
 
 
 @answers(BaseRequest)
-def base(checkpoint: Checkpoint, request: BaseRequest, *, progress: Progress) -> Relation:
+def base(checkpoint: StagedCheckpoint, request: BaseRequest, *, progress: Progress) -> Relation:
     """Compare a checkpoint with its possible base: up to 60 matrices, of each 32 rows and 32 columns.
 
     Weights do not tell which of two was first.
@@ -100,7 +100,7 @@ def judge(found: Sequence[Likeness], first: Print, second: Print) -> Verdict:
     return "fine-tuned from" if cosine >= ALIKE or 2 * len(differing) <= len(found) else "not judged"
 
 
-def _are_of_other_types(checkpoint: Checkpoint, other: Checkpoint) -> bool:
+def _are_of_other_types(checkpoint: StagedCheckpoint, other: StagedCheckpoint) -> bool:
     """Whether config.json names the model types of both, and no type in common."""
     one, two = (set(map(str, each.stated("model_type").values())) for each in (checkpoint, other))
     return bool(one and two) and one.isdisjoint(two)
@@ -111,7 +111,7 @@ def _median(numbers: Sequence[float]) -> float | None:
     return statistics.median(finite) if finite else None
 
 
-def _tokens(checkpoint: Checkpoint, other: Checkpoint) -> tuple[int | None, int | None, int | None]:
+def _tokens(checkpoint: StagedCheckpoint, other: StagedCheckpoint) -> tuple[int | None, int | None, int | None]:
     """How many tokens each tokenizer has, and how many have one text and one id in both."""
     try:
         own, others = checkpoint.tokens, other.tokens
@@ -125,7 +125,7 @@ def _tokens(checkpoint: Checkpoint, other: Checkpoint) -> tuple[int | None, int 
     return len(one), len(two), len(one & two)
 
 
-def _settings(checkpoint: Checkpoint, other: Checkpoint) -> list[str]:
+def _settings(checkpoint: StagedCheckpoint, other: StagedCheckpoint) -> list[str]:
     """The keys of config.json, at its top, that have different values."""
     one, two = (dict[str, Any](each.manifest.config or {}) for each in (checkpoint, other))
     return sorted(key for key in (one.keys() | two.keys()) - ASIDE if one.get(key) != two.get(key))

@@ -12,7 +12,7 @@ import torch
 
 from inspector.analyses.base import words
 from inspector.errors import NotInCheckpointError
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.quantized.codes import open_codes
 from inspector.models.tensors import StoredReader
 from inspector.store.manifests.columns import TensorInfo, is_buffer
@@ -58,7 +58,7 @@ class Print:
         return sum(_digest(name) <= reach for name in self.samples)
 
 
-def read_print(checkpoint: Checkpoint) -> Print:
+def read_print(checkpoint: StagedCheckpoint) -> Print:
     """Sample matrices; which ones, their names decide, so that two checkpoints of one model have the same ones.
 
     Raises:
@@ -86,7 +86,7 @@ def _is_matrix(tensor: TensorInfo) -> bool:
     return tensor.shape[-1] >= LEAST and math.prod(tensor.shape[:-1]) >= LEAST
 
 
-def _sample(checkpoint: Checkpoint, tensor: TensorInfo) -> Sample:
+def _sample(checkpoint: StagedCheckpoint, tensor: TensorInfo) -> Sample:
     shape = math.prod(tensor.shape[:-1]), tensor.shape[-1]
     rows, columns = _places(shape[0]), _places(shape[1])
     if coded := checkpoint.quantized.get(tensor.name):

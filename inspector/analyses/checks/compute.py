@@ -37,7 +37,7 @@ from inspector.analyses.checks.result import STATUSES, Check, Checks, LoadingRow
 from inspector.analyses.sharing.result import Sharing
 from inspector.catalog import answer, import_ahead, libraries
 from inspector.errors import InspectorError, MissingLibraryError
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.progress import Progress
 from inspector.request import answers
 from inspector.store.manifests.findings import ABSENT
@@ -52,7 +52,7 @@ ORDER = (SHAPES, LOADING, WEIGHTS, LEFT_OVER, TIES, *READ, DTYPES, *VOCABULARY, 
 
 
 @answers(CheckRequest)
-def check(checkpoint: Checkpoint, request: CheckRequest, *, progress: Progress) -> Checks:
+def check(checkpoint: StagedCheckpoint, request: CheckRequest, *, progress: Progress) -> Checks:
     """Ask a checkpoint everything that a healthy one answers in the same way.
 
     Nothing is refused: what keeps a check from being made is told by that check, and what a
@@ -96,7 +96,7 @@ def _from(file: str, check: Check) -> Check:
     return replace(check, detail=named(check.detail), next_step=named(check.next_step), evidence=tuple(evidence))
 
 
-def _by_headers(checkpoint: Checkpoint, progress: Progress) -> tuple[tuple[Check, ...], tuple[LoadingRow, ...]]:
+def _by_headers(checkpoint: StagedCheckpoint, progress: Progress) -> tuple[tuple[Check, ...], tuple[LoadingRow, ...]]:
     """The checks that headers and small files decide; of numbers only copies that may be tied are compared.
 
     Beside them, what a loader makes of each tensor.
@@ -124,7 +124,7 @@ def _by_headers(checkpoint: Checkpoint, progress: Progress) -> tuple[tuple[Check
     return found, loading
 
 
-def _loading(checkpoint: Checkpoint, built: Built | Unbuilt) -> tuple[Check, tuple[LoadingRow, ...]]:
+def _loading(checkpoint: StagedCheckpoint, built: Built | Unbuilt) -> tuple[Check, tuple[LoadingRow, ...]]:
     """The check of what a loader makes of the tensors, and that by pattern of names."""
     if not (isinstance(built, Unbuilt) and built.lacks_library):
         from inspector.analyses.checks.compute_loading.checking import check_codes, check_loading
@@ -152,7 +152,7 @@ def choose_values(manifest: Manifest, asked: str, *, whole_gb: float = WHOLE_GB)
     return "all" if sum(tensor.nbytes for tensor in manifest.tensors) <= whole_gb * 1e9 else "sample"
 
 
-def _build(checkpoint: Checkpoint, progress: Progress) -> tuple[Built | Unbuilt, Sharing | Unbuilt]:
+def _build(checkpoint: StagedCheckpoint, progress: Progress) -> tuple[Built | Unbuilt, Sharing | Unbuilt]:
     """What building the model tells, and who shares memory; or why it is not built."""
     try:
         with libraries():

@@ -12,7 +12,7 @@ from inspector.analyses.checks.compute_structure import Built, Unbuilt
 from inspector.analyses.checks.result import Evidence
 from inspector.errors import InspectorError
 from inspector.models.build import LANGUAGE_TASKS, find_class, meta_model, own_class
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.configs import build_config
 from inspector.models.incomplete import Fault, find_fault
 from inspector.models.naming import find_places
@@ -23,7 +23,7 @@ from inspector.store.manifests.findings import UNLISTED, UNREAD
 LOADERS = ("base", "pretraining", *LANGUAGE_TASKS)  # tasks whose classes take their tensors from one file
 
 
-def build_for_checks(checkpoint: Checkpoint) -> Built:
+def build_for_checks(checkpoint: StagedCheckpoint) -> Built:
     """Build the class that config.json names, and note what fits.
 
     Raises:
@@ -49,7 +49,7 @@ def build_for_checks(checkpoint: Checkpoint) -> Built:
     )
 
 
-def _unused_class(checkpoint: Checkpoint, loaded: type[PreTrainedModel]) -> tuple[str, int]:
+def _unused_class(checkpoint: StagedCheckpoint, loaded: type[PreTrainedModel]) -> tuple[str, int]:
     """The class that config.json names and its pipeline does not load, and how many of its tensors are not there."""
     if checkpoint.pipeline is None:
         return "", 0
@@ -63,7 +63,7 @@ def _unused_class(checkpoint: Checkpoint, loaded: type[PreTrainedModel]) -> tupl
     return named.__name__, len(_once(model, missing))
 
 
-def _loader(checkpoint: Checkpoint, left_over: Sequence[str]) -> str:
+def _loader(checkpoint: StagedCheckpoint, left_over: Sequence[str]) -> str:
     """The class of this kind of model that loads what another one leaves over; "" where none does."""
     for task in LOADERS:
         found = find_class(checkpoint.config, task)
@@ -85,7 +85,7 @@ def _once(model: PreTrainedModel, names: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(found.values()))
 
 
-def explain_failure(checkpoint: Checkpoint, why: str) -> Unbuilt:
+def explain_failure(checkpoint: StagedCheckpoint, why: str) -> Unbuilt:
     """Say what keeps the class from being built, or the model from being used, tensor by tensor."""
     on_meta = _meta_model(checkpoint)
     if on_meta is None or checkpoint.manifest.adapter or checkpoint.unread.codes:
@@ -93,7 +93,7 @@ def explain_failure(checkpoint: Checkpoint, why: str) -> Unbuilt:
     return Unbuilt(why, fault=_fault(checkpoint, on_meta), wrong=tuple(_mismatches(checkpoint, on_meta)))
 
 
-def _meta_model(checkpoint: Checkpoint) -> PreTrainedModel | None:
+def _meta_model(checkpoint: StagedCheckpoint) -> PreTrainedModel | None:
     """The class of config.json, without numbers; None where it cannot be built, and building it says why."""
     try:
         return meta_model(checkpoint.own_class, checkpoint.config)
@@ -101,13 +101,13 @@ def _meta_model(checkpoint: Checkpoint) -> PreTrainedModel | None:
         return None
 
 
-def _fault(checkpoint: Checkpoint, on_meta: PreTrainedModel) -> Fault | None:
+def _fault(checkpoint: StagedCheckpoint, on_meta: PreTrainedModel) -> Fault | None:
     """What keeps the files from being a model of the class, if that is known."""
     shapes = {tensor.name: tensor.shape for tensor in checkpoint.tensors}
     return find_fault(checkpoint.name, on_meta, checkpoint.places(on_meta), shapes)
 
 
-def _mismatches(checkpoint: Checkpoint, on_meta: PreTrainedModel) -> list[Evidence]:
+def _mismatches(checkpoint: StagedCheckpoint, on_meta: PreTrainedModel) -> list[Evidence]:
     """Tensors whose shape is not the one that config.json asks for."""
     stored = {tensor.name: tensor for tensor in checkpoint.tensors}
     held = find_places(on_meta, stored).stored_as
@@ -124,14 +124,14 @@ def _mismatches(checkpoint: Checkpoint, on_meta: PreTrainedModel) -> list[Eviden
     ]
 
 
-def _flag(checkpoint: Checkpoint, model: PreTrainedModel, missing: Collection[str]) -> TieFlag | None:
+def _flag(checkpoint: StagedCheckpoint, model: PreTrainedModel, missing: Collection[str]) -> TieFlag | None:
     """What decides on ties, where nothing is missing but what could be tied."""
     if not missing or not possible_ties(model).keys() >= set(missing):
         return None
     return find_flag(model, checkpoint.config, checkpoint.config_values)
 
 
-def _unread(checkpoint: Checkpoint, model: PreTrainedModel, missing: Iterable[str]) -> dict[str, str]:
+def _unread(checkpoint: StagedCheckpoint, model: PreTrainedModel, missing: Iterable[str]) -> dict[str, str]:
     """Which files have what is missing, and are not read."""
     file_of = {name: each.subject for each in checkpoint.manifest.found(UNLISTED, UNREAD) for name in each.names}
     held = find_places(model, file_of).stored_as if file_of and missing else {}

@@ -11,7 +11,7 @@ from inspector.analyses.checks import words_numbers as words
 from inspector.analyses.checks.compute_parts import at_least, conclude
 from inspector.analyses.checks.result import Check, Evidence, Severity
 from inspector.analyses.checks.words import CHECK_A_COPY
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.names import FORMER_BUFFERS
 from inspector.models.quantized.layout import Quantized
 from inspector.store.manifests.columns import TensorInfo, is_buffer
@@ -20,7 +20,7 @@ DTYPES = "Number types"
 FORMER = re.compile("|".join(FORMER_BUFFERS))
 
 
-def check_dtypes(checkpoint: Checkpoint) -> Check:
+def check_dtypes(checkpoint: StagedCheckpoint) -> Check:
     """All weights are kept in one floating type; codes and their scales have types of their own."""
     parts, codes = stored_as_codes(checkpoint), checkpoint.unread.codes
     by_dtype: defaultdict[str, list[TensorInfo]] = defaultdict(list)
@@ -66,7 +66,7 @@ def weights_of_parts(quantized: Mapping[str, Quantized]) -> dict[str, str]:
     return {part.name: name for name, each in quantized.items() for part in each.parts.values()}
 
 
-def stored_as_codes(checkpoint: Checkpoint) -> frozenset[str]:
+def stored_as_codes(checkpoint: StagedCheckpoint) -> frozenset[str]:
     """The stored tensors that are no plain numbers: codes, read or not, and what belongs to them."""
     unread = checkpoint.unread
     return frozenset().union(weights_of_parts(checkpoint.quantized), unread.codes, unread.beside)

@@ -14,7 +14,7 @@ from inspector.analyses.checks import words_magnitudes as words
 from inspector.analyses.checks.compute_census import Census
 from inspector.analyses.checks.compute_dtypes import is_matrix, is_table
 from inspector.analyses.checks.compute_parts import MAGNITUDES, conclude, nothing_to_check
-from inspector.analyses.checks.result import Check, Evidence, Norms
+from inspector.analyses.checks.result import Check, Evidence, MatrixNorms
 from inspector.names import group_names
 
 FAR = 8  # times the median, or a part of it, from which on a matrix is unlike its siblings
@@ -46,7 +46,7 @@ def find_siblings(census: Sequence[Census], parts: Collection[str]) -> list[Sibl
     return siblings
 
 
-def list_norms(siblings: Sequence[Siblings]) -> tuple[Norms, ...]:
+def list_norms(siblings: Sequence[Siblings]) -> tuple[MatrixNorms, ...]:
     """One row a pattern and shape, in the manifest's order; of too many those with the most numbers."""
     sizes = [sum(each.numbers for each in group.members) for group in siblings]
     largest = sorted(range(len(sizes)), key=lambda place: -sizes[place])[:MOST]
@@ -97,9 +97,9 @@ def _is_measured(census: Census) -> bool:
     return squared and is_matrix(census.tensor) and not is_table(census.tensor) and math.isfinite(census.rms)
 
 
-def _describe(group: Siblings) -> Norms:
+def _describe(group: Siblings) -> MatrixNorms:
     lowest, highest = (choose(group.members, key=lambda each: each.rms) for choose in (min, max))
-    return Norms(
+    return MatrixNorms(
         pattern=group.pattern,
         shape=lowest.tensor.shape,
         tensors=len(group.members),

@@ -14,9 +14,9 @@ from inspector.analyses.checks.compute_magnitudes import check_magnitudes, find_
 from inspector.analyses.checks.compute_padding import check_padding
 from inspector.analyses.checks.compute_parts import NUMBERS, SCALES, ZEROS, at_least, conclude, nothing_to_check
 from inspector.analyses.checks.compute_vocabulary import check_vocabulary
-from inspector.analyses.checks.result import Check, Evidence, Norms, Severity
+from inspector.analyses.checks.result import Check, Evidence, MatrixNorms, Severity
 from inspector.errors import InspectorError
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.quantized.codes import open_codes
 from inspector.models.quantized.ggml import dequantize_blocks, scales_of
 from inspector.models.quantized.layout import Quantized
@@ -33,8 +33,8 @@ MOST_ROWS = 1 << 10  # of a quantized weight that are dequantized at once
 
 
 def check_by_numbers(
-    checkpoint: Checkpoint, values: str, progress: Progress
-) -> tuple[tuple[Check, ...], tuple[Norms, ...], bytes]:
+    checkpoint: StagedCheckpoint, values: str, progress: Progress
+) -> tuple[tuple[Check, ...], tuple[MatrixNorms, ...], bytes]:
     """Make the checks that need numbers, and list the sizes of the weights: by pattern, and `Checks.measured`."""
     manifest, quantized = checkpoint.manifest, checkpoint.quantized
     scales = [manifest.by_name[name] for name in stored_scales(quantized)]
@@ -54,14 +54,14 @@ def check_by_numbers(
     return checks, list_norms(siblings), pack_rms(manifest.tensors.names, siblings, read)
 
 
-def read_numbers(census: Sequence[Census], checkpoint: Checkpoint) -> list[Census]:
+def read_numbers(census: Sequence[Census], checkpoint: StagedCheckpoint) -> list[Census]:
     """What was found in numbers: of blocks in those that they stand for; what is stored as codes is none."""
     codes = checkpoint.unread.codes
     whole = all(each.read == each.numbers for each in census)
     return [_look_at_blocks(checkpoint, each, whole=whole) for each in census if each.tensor.name not in codes]
 
 
-def check_numbers(census: Sequence[Census], checkpoint: Checkpoint) -> Check:
+def check_numbers(census: Sequence[Census], checkpoint: StagedCheckpoint) -> Check:
     """No number of any tensor is NaN or infinite.
 
     Args:
@@ -94,7 +94,7 @@ def check_numbers(census: Sequence[Census], checkpoint: Checkpoint) -> Check:
     )
 
 
-def _look_at_blocks(checkpoint: Checkpoint, census: Census, *, whole: bool) -> Census:
+def _look_at_blocks(checkpoint: StagedCheckpoint, census: Census, *, whole: bool) -> Census:
     """What the scales of ggml's blocks say of the numbers; of any other tensor, what was found."""
     coded = checkpoint.quantized.get(census.tensor.name)
     if coded is None or coded.kind != "blocks":  # bitsandbytes, too, has an option of that name
@@ -112,7 +112,7 @@ def _look_at_blocks(checkpoint: Checkpoint, census: Census, *, whole: bool) -> C
     return Census(coded.info, len(some) * coded.shape[-1], nan, infinite)
 
 
-def check_zero_tensors(census: Sequence[Census], checkpoint: Checkpoint) -> Check:
+def check_zero_tensors(census: Sequence[Census], checkpoint: StagedCheckpoint) -> Check:
     """No weight matrix is zero all over; codes count as what they stand for."""
     parts = stored_as_codes(checkpoint)
     whole = all(each.read == each.numbers for each in census)
@@ -130,7 +130,9 @@ def check_zero_tensors(census: Sequence[Census], checkpoint: Checkpoint) -> Chec
     return conclude(ZEROS, evidence, words.zeros(len(found), found[0][0]), words.ZEROS_STEP)
 
 
-def _rows_of_one_number(census: Sequence[Census], checkpoint: Checkpoint, parts: Collection[str]) -> Iterator[Evidence]:
+def _rows_of_one_number(
+    census: Sequence[Census], checkpoint: StagedCheckpoint, parts: Collection[str]
+) -> Iterator[Evidence]:
     """Matrices with rows that say nothing; those of the vocabulary have checks of their own.
 
     Rows of padding positions stay as they were made, and nothing runs what the class has no place for.
@@ -152,7 +154,7 @@ def _rows_of_one_number(census: Sequence[Census], checkpoint: Checkpoint, parts:
         yield Evidence(tensor.name, "rows of one number", "note", count, detail)
 
 
-def _padding_rows(checkpoint: Checkpoint) -> set[str]:
+def _padding_rows(checkpoint: StagedCheckpoint) -> set[str]:
     """Stored matrices whose row at their module's padding_idx holds one number."""
     if checkpoint.structure is None:
         return set()
@@ -174,7 +176,7 @@ def stored_scales(quantized: Mapping[str, Quantized]) -> dict[str, Quantized]:
     return {part.name: each for part, each in parts if part is not None and part.dtype in SIGNED}
 
 
-def check_scales(census: Sequence[Census], checkpoint: Checkpoint) -> Check:
+def check_scales(census: Sequence[Census], checkpoint: StagedCheckpoint) -> Check:
     """No scale of a quantized weight is 0 or negative."""
     scales = stored_scales(checkpoint.quantized)
     if not scales:
@@ -198,7 +200,9 @@ def check_scales(census: Sequence[Census], checkpoint: Checkpoint) -> Check:
     return conclude(SCALES, evidence, words.scales(zeros, negative, read, numbers, len(found)), words.SCALES_STEP)
 
 
-def _zero_weights(census: Sequence[Census], checkpoint: Checkpoint, *, whole: bool) -> Iterator[tuple[str, int, str]]:
+def _zero_weights(
+    census: Sequence[Census], checkpoint: StagedCheckpoint, *, whole: bool
+) -> Iterator[tuple[str, int, str]]:
     """Quantized weights of zeros: name, numbers, what was read of them.
 
     Codes times scales are told by either, for opening ten thousands takes minutes; others are opened.

@@ -11,7 +11,7 @@ from inspector.analyses.checks.compute_parts import PADDING, RANK, conclude, not
 from inspector.analyses.checks.result import Check, Evidence, Severity
 from inspector.analyses.checks.words import CHECK_THE_ORIGINAL
 from inspector.errors import InspectorError
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.store.staging import UNREAD_TOKENIZER
 
 NOT_FINITE = "padding row not finite"
@@ -35,7 +35,7 @@ class PaddingFacts:
     unused_by: str  # the class that config.json names, if it never looks at the padding id; else ""
 
 
-def check_padding(checkpoint: Checkpoint) -> Check:
+def check_padding(checkpoint: StagedCheckpoint) -> Check:
     """The padding id has a row, and is the tokenizer's."""
     if UNREAD_TOKENIZER in checkpoint.manifest.warnings:
         return not_checked(PADDING, UNREAD_TOKENIZER, CHECK_THE_ORIGINAL)
@@ -53,7 +53,7 @@ def check_padding(checkpoint: Checkpoint) -> Check:
     return conclude(PADDING, evidence, fine)
 
 
-def _read(checkpoint: Checkpoint) -> PaddingFacts:
+def _read(checkpoint: StagedCheckpoint) -> PaddingFacts:
     tokens = checkpoint.tokens
     raw, index = tokens.role("pad") if tokens else (None, None)
     configured = checkpoint.setting("pad_token_id")
@@ -75,7 +75,7 @@ def _read(checkpoint: Checkpoint) -> PaddingFacts:
     )
 
 
-def _unused_by(checkpoint: Checkpoint) -> str:
+def _unused_by(checkpoint: StagedCheckpoint) -> str:
     """The class, if it has no row for padding and neither writes text nor looks for the end of one, as CLIP's."""
     if checkpoint.structure is None:
         return ""
@@ -119,7 +119,7 @@ def _agreement(facts: PaddingFacts) -> list[Evidence]:
     return [Evidence(subject, problem, severity, None, detail)]
 
 
-def _row(checkpoint: Checkpoint, facts: PaddingFacts) -> list[Evidence]:
+def _row(checkpoint: StagedCheckpoint, facts: PaddingFacts) -> list[Evidence]:
     pad = facts.configured if facts.token_id is None else facts.token_id
     if pad is None or facts.rows is None or not 0 <= pad < facts.rows:
         return []

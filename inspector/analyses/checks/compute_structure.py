@@ -16,7 +16,7 @@ from inspector.analyses.checks.result import Check, Evidence, Severity
 from inspector.analyses.checks.words import CHECK_A_COPY, CHECK_THE_ORIGINAL, INSTALL_IT
 from inspector.analyses.sharing.result import SharedGroup, Sharing
 from inspector.errors import InspectorError
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.incomplete import Fault
 from inspector.models.names import SPARE_MODULES
 from inspector.models.pipeline import Pipeline
@@ -64,7 +64,7 @@ class Unbuilt:
     wrong: tuple[Evidence, ...] = ()  # tensors whose shape is not the one that config.json asks for
 
 
-def check_shapes(checkpoint: Checkpoint, built: Built | Unbuilt) -> Check:
+def check_shapes(checkpoint: StagedCheckpoint, built: Built | Unbuilt) -> Check:
     """The sizes in config.json are those of the tensors."""
     config, tensors = checkpoint.manifest.config, checkpoint.manifest.tensors
     if adapter := checkpoint.manifest.adapter:
@@ -107,7 +107,7 @@ def _of_shapes(tensors: int, evidence: Sequence[Evidence], wrong: Sequence[Evide
     return conclude(SHAPES, evidence, detail, words.COMPARE_CONFIG)
 
 
-def check_weights(checkpoint: Checkpoint, built: Built | Unbuilt) -> Check:
+def check_weights(checkpoint: StagedCheckpoint, built: Built | Unbuilt) -> Check:
     """Every parameter of the class is in the file; a loader would make up the others."""
     if isinstance(built, Unbuilt):
         return not_built(checkpoint, WEIGHTS, built)
@@ -135,7 +135,7 @@ def check_weights(checkpoint: Checkpoint, built: Built | Unbuilt) -> Check:
     return conclude(WEIGHTS, evidence, detail, _where_they_are(checkpoint, built))
 
 
-def _where_they_are(checkpoint: Checkpoint, built: Built) -> str:
+def _where_they_are(checkpoint: StagedCheckpoint, built: Built) -> str:
     """What to do about parameters that the files lack: some may be in a file that is not read."""
     manifest = checkpoint.manifest
     if built.flag and built.flag.against is not None:
@@ -147,7 +147,7 @@ def _where_they_are(checkpoint: Checkpoint, built: Built) -> str:
     return words.ADD_THE_SHARD if manifest.found(ABSENT) else words.TAKE_ITS_FILE
 
 
-def check_left_over(checkpoint: Checkpoint, built: Built | Unbuilt) -> Check:
+def check_left_over(checkpoint: StagedCheckpoint, built: Built | Unbuilt) -> Check:
     """Every tensor of the file has a place in the class, or belongs to quantized weights."""
     if isinstance(built, Unbuilt):
         return not_built(checkpoint, LEFT_OVER, built)
@@ -169,7 +169,7 @@ def check_left_over(checkpoint: Checkpoint, built: Built | Unbuilt) -> Check:
     return conclude(LEFT_OVER, evidence, said, words.NAME_ITS_CLASS)
 
 
-def check_ties(checkpoint: Checkpoint, sharing: Sharing | Unbuilt) -> Check:
+def check_ties(checkpoint: StagedCheckpoint, sharing: Sharing | Unbuilt) -> Check:
     """What is declared to be one tensor is one, in the file and in memory."""
     if isinstance(sharing, Unbuilt):
         return not_built(checkpoint, TIES, sharing)
@@ -186,7 +186,7 @@ def check_ties(checkpoint: Checkpoint, sharing: Sharing | Unbuilt) -> Check:
     return conclude(TIES, evidence, words.tied(counted["tied"], counted["diverged"], equal=counted["equal copies"]))
 
 
-def not_built(checkpoint: Checkpoint, name: str, unbuilt: Unbuilt) -> Check:
+def not_built(checkpoint: StagedCheckpoint, name: str, unbuilt: Unbuilt) -> Check:
     """A check of a class that cannot be built: there is something to fix, or codes that cannot be read."""
     if codes := next(iter(checkpoint.unread.codes), None):
         return not_checked(name, f"{describe_codes(checkpoint.name, checkpoint.unread, codes)}.", CHECK_A_COPY)
@@ -203,7 +203,7 @@ def _tie_evidence(group: SharedGroup, rows: int | None) -> Evidence:
     return Evidence(subject, group.verdict, severity, None, group.reason)
 
 
-def _vocabulary_rows(checkpoint: Checkpoint) -> int | None:
+def _vocabulary_rows(checkpoint: StagedCheckpoint) -> int | None:
     try:
         return checkpoint.embedding.shape[0]
     except InspectorError:

@@ -15,7 +15,7 @@ from inspector.analyses.embeddings.result import Embeddings
 from inspector.analyses.embeddings.result_health import EqualRows, Health
 from inspector.catalog import answer
 from inspector.errors import InspectorError, NotInCheckpointError, RequestError
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.tokens import Tokens
 from inspector.models.vocabulary.ends import GOES_ON, Ends, faults, read_ends, turn_goes_on
 from inspector.models.vocabulary.input_matrix import read_instead_of_tokens
@@ -35,7 +35,7 @@ USUAL_SHARE = 0.1  # healthy vocabularies of 4,000 to 30,000 tokens have 2 to 5 
 WORDLESS = frozenset({"unused", "no token"})
 
 
-def check_vocabulary(checkpoint: Checkpoint, progress: Progress) -> tuple[Check, ...]:
+def check_vocabulary(checkpoint: StagedCheckpoint, progress: Progress) -> tuple[Check, ...]:
     """Four checks of the vocabulary: tokenizer and rows, zero, duplicated, under-trained rows."""
     try:
         matrix = checkpoint.embedding_matrix()
@@ -65,7 +65,7 @@ def check_vocabulary(checkpoint: Checkpoint, progress: Progress) -> tuple[Check,
     )
 
 
-def check_rows(checkpoint: Checkpoint, rows: int, health: Health, *, has_tokenizer: bool) -> Check:
+def check_rows(checkpoint: StagedCheckpoint, rows: int, health: Health, *, has_tokenizer: bool) -> Check:
     """Every token has its row, and every row but a few at the end a token."""
     tokens = checkpoint.tokens
     if tokens is None or not has_tokenizer:
@@ -96,7 +96,7 @@ def check_rows(checkpoint: Checkpoint, rows: int, health: Health, *, has_tokeniz
     return conclude(ROWS, evidence, words.rows_fit(rows, tokens.size, multiple=_rounded_to(rows, excess)))
 
 
-def _no_tokenizer(checkpoint: Checkpoint) -> str:
+def _no_tokenizer(checkpoint: StagedCheckpoint) -> str:
     """Why there is no tokenizer: there are no files, or they are not read here."""
     if UNREAD_TOKENIZER in checkpoint.manifest.warnings:
         return UNREAD_TOKENIZER
@@ -177,7 +177,7 @@ def _all_unchecked(why: str) -> tuple[Check, ...]:
     return tuple(not_checked(name, why) for name in VOCABULARY)
 
 
-def check_stopping(checkpoint: Checkpoint, progress: Progress) -> Check:
+def check_stopping(checkpoint: StagedCheckpoint, progress: Progress) -> Check:
     """The token that ends an answer is one that generate() stops at, and no two files disagree; no numbers are read."""
     try:
         tokenizer = checkpoint.require_tokens()

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import pandas as pd
 
-from inspector.analyses.checks.result import Checks, Evidence, LoadingRow, Norms
+from inspector.analyses.checks.result import Checks, Evidence, LoadingRow, MatrixNorms
 from inspector.text import shape_text
 
 SUBJECT = "subject"  # the column of names
@@ -29,9 +29,9 @@ def check_frame(checks: Checks) -> pd.DataFrame:
     )
 
 
-def norm_frame(norms: Iterable[Norms]) -> pd.DataFrame:
+def norm_frame(norms: Iterable[MatrixNorms]) -> pd.DataFrame:
     """One row a pattern of names and shape (text)."""
-    columns = [field.name for field in dataclasses.fields(Norms)]
+    columns = [field.name for field in dataclasses.fields(MatrixNorms)]
     frame = pd.DataFrame([[getattr(each, name) for name in columns] for each in norms], columns=columns)
     return frame.assign(shape=[shape_text(shape) for shape in frame["shape"]])
 

@@ -71,7 +71,7 @@ class LoadingRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Norms:
+class MatrixNorms:
     """How large the numbers of matrices are that share a shape and whose names differ only in their places in lists."""
 
     pattern: str  # with the spans of these places: "layers.[0–11].mlp.weight"; of one matrix its name
@@ -85,7 +85,7 @@ class Norms:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class EvidenceChange:
     """One piece of evidence that is new, worse, better or gone since an earlier run."""
 
     check: str
@@ -103,7 +103,7 @@ class Baseline:
     name: str  # of the checkpoint in the earlier run
     fingerprint: str
     known: int  # pieces of evidence that are unchanged
-    changes: tuple[Change, ...]  # new and worse ones first
+    changes: tuple[EvidenceChange, ...]  # new and worse ones first
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,9 @@ class Checks:
     baseline: Baseline | None = None  # None: no baseline was given
     values: str = "all"  # stored numbers that were read: "all", "sample" or "none"
     accepted: tuple[str, ...] = ()  # ids of findings that do not count in the exit status
-    norms: tuple[Norms, ...] = ()  # of float matrices, by name pattern and shape, in the files' order; at most 300
+    norms: tuple[
+        MatrixNorms, ...
+    ] = ()  # of float matrices, by name pattern and shape, in the files' order; at most 300
     loading: tuple[LoadingRow, ...] = ()  # the worst first, at most 300; empty where no class can be built
     # Of each stored tensor in the files' order, as eight bytes: the RMS of a float matrix; infinity where numbers are
     # NaN or infinite; NaN: not measured. Empty: no numbers were read.
@@ -175,6 +177,6 @@ def read_checks(plain: dict[str, Any]) -> Checks:
     named = {name: plain[name] for name in ("name", "fingerprint", "counts")}
     named["accepted"] = tuple(plain.get("accepted", ()))
     named["values"] = plain.get("values", "all")  # results that are kept from before had no choice
-    norms = (Norms(**(row | {"shape": tuple(row["shape"])})) for row in plain.get("norms", ()))
+    norms = (MatrixNorms(**(row | {"shape": tuple(row["shape"])})) for row in plain.get("norms", ()))
     named["loading"] = tuple(LoadingRow(**row) for row in plain.get("loading", ()))
     return Checks(**named, checks=tuple(Check(**check) for check in checks), norms=tuple(norms))

@@ -13,7 +13,7 @@ from inspector.analyses.classes.compute_output import model_output
 from inspector.analyses.classes.request import ClassesRequest
 from inspector.analyses.classes.result import ModelClasses, SiblingClass
 from inspector.models.build import build_model, own_config
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.execution import LARGE
 from inspector.models.weightless.outline import build_outline
 from inspector.progress import Progress
@@ -21,7 +21,7 @@ from inspector.request import answers
 
 
 @answers(ClassesRequest)
-def classes(checkpoint: Checkpoint, request: ClassesRequest, *, progress: Progress) -> ModelClasses:
+def classes(checkpoint: StagedCheckpoint, request: ClassesRequest, *, progress: Progress) -> ModelClasses:
     """Describe the class that config.json names: ancestors, siblings, modules, output.
 
     No number is read: what a class lacks is what the loader itself reports as missing, and the
@@ -71,12 +71,12 @@ def classes(checkpoint: Checkpoint, request: ClassesRequest, *, progress: Progre
     )
 
 
-def _config_class(checkpoint: Checkpoint, model_class: type[PreTrainedModel]) -> type:
+def _config_class(checkpoint: StagedCheckpoint, model_class: type[PreTrainedModel]) -> type:
     """What `from_pretrained` of the class reads config.json as."""
     return model_class.config_class or type(checkpoint.config)
 
 
-def _other_config(checkpoint: Checkpoint, model_class: type[PreTrainedModel]) -> list[str]:
+def _other_config(checkpoint: StagedCheckpoint, model_class: type[PreTrainedModel]) -> list[str]:
     """Say that the Auto classes read config.json as another class than the model's own does."""
     own, given = _config_class(checkpoint, model_class), own_config(model_class, checkpoint.config)
     if isinstance(given, own):
@@ -84,7 +84,7 @@ def _other_config(checkpoint: Checkpoint, model_class: type[PreTrainedModel]) ->
     return [words.OTHER_CONFIG.format(model=model_class.__name__, own=own.__name__, given=type(given).__name__)]
 
 
-def _unknown_class(checkpoint: Checkpoint, shown: type[PreTrainedModel]) -> list[str]:
+def _unknown_class(checkpoint: StagedCheckpoint, shown: type[PreTrainedModel]) -> list[str]:
     named = next(iter(checkpoint.config.architectures or ()), None)
     if named is None or str(named) == shown.__name__:
         return []

@@ -16,7 +16,7 @@ from inspector.analyses.classes.compute_merged import Merged, missing_of
 from inspector.analyses.classes.result import AncestorClass, SiblingClass
 from inspector.errors import CheckpointError
 from inspector.models.build import find_class
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.heads import HEAD_MAPPINGS
 from inspector.models.names import SPARE_MODULES
 
@@ -100,7 +100,7 @@ def summary(of_class: type) -> str:
 
 
 def siblings(
-    checkpoint: Checkpoint, model_class: type[PreTrainedModel], missing: frozenset[str], merged: Merged | None
+    checkpoint: StagedCheckpoint, model_class: type[PreTrainedModel], missing: frozenset[str], merged: Merged | None
 ) -> Iterator[SiblingClass | str]:
     """Load the file into every public model class of the same module, and say what it lacks.
 
@@ -118,7 +118,7 @@ def siblings(
         yield _tried(checkpoint, each, merged, of=model_class)
 
 
-def family_classes(checkpoint: Checkpoint, model_class: type[PreTrainedModel]) -> list[type[PreTrainedModel]]:
+def family_classes(checkpoint: StagedCheckpoint, model_class: type[PreTrainedModel]) -> list[type[PreTrainedModel]]:
     """The other model classes of a class's module that can be built from this config."""
     module = sys.modules[model_class.__module__]
     public = (getattr(module, name, None) for name in getattr(module, "__all__", ()))
@@ -150,7 +150,11 @@ def _adds(of_class: type) -> Iterator[str]:
 
 
 def _tried(
-    checkpoint: Checkpoint, model_class: type[PreTrainedModel], merged: Merged | None, *, of: type[PreTrainedModel]
+    checkpoint: StagedCheckpoint,
+    model_class: type[PreTrainedModel],
+    merged: Merged | None,
+    *,
+    of: type[PreTrainedModel],
 ) -> SiblingClass:
     try:
         missing = missing_of(checkpoint, model_class, merged)
@@ -161,7 +165,11 @@ def _tried(
 
 
 def _found(
-    checkpoint: Checkpoint, model_class: type[PreTrainedModel], missing: frozenset[str], *, of: type[PreTrainedModel]
+    checkpoint: StagedCheckpoint,
+    model_class: type[PreTrainedModel],
+    missing: frozenset[str],
+    *,
+    of: type[PreTrainedModel],
 ) -> SiblingClass:
     head = _head(checkpoint, model_class)
     lacking = sorted(missing)
@@ -177,7 +185,7 @@ def _found(
     return _sibling(model_class, head, 0, present=True, note=words.WHOLE)
 
 
-def _head(checkpoint: Checkpoint, model_class: type[PreTrainedModel]) -> str | None:
+def _head(checkpoint: StagedCheckpoint, model_class: type[PreTrainedModel]) -> str | None:
     for head, mapping in HEAD_MAPPINGS.items():
         found: Any = mapping.get(type(checkpoint.config), None)
         if found is not None and model_class in (found if isinstance(found, tuple) else (found,)):

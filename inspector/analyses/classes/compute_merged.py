@@ -19,7 +19,7 @@ from transformers.core_model_loading import (
 
 from inspector.errors import CheckpointError
 from inspector.models.build import build_model
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.weightless.outline import build_outline
 
 STATELESS = (WeightRenaming, WeightConverter, PrefixChange)  # what they make of a name depends on no other name
@@ -33,7 +33,7 @@ class Merged:
     rules: list[Any]  # of the loader: a class with others may merge otherwise
 
 
-def merge(checkpoint: Checkpoint, model: PreTrainedModel, missing: frozenset[str]) -> Merged | None:
+def merge(checkpoint: StagedCheckpoint, model: PreTrainedModel, missing: frozenset[str]) -> Merged | None:
     """Take tensors that a loader merges as those of the model; None where none can be taken so.
 
     Args:
@@ -62,7 +62,9 @@ def merge(checkpoint: Checkpoint, model: PreTrainedModel, missing: frozenset[str
     return Merged(state, _described(rules)) if len(state) < len(checkpoint.outlines) else None
 
 
-def missing_of(checkpoint: Checkpoint, model_class: type[PreTrainedModel], merged: Merged | None) -> frozenset[str]:
+def missing_of(
+    checkpoint: StagedCheckpoint, model_class: type[PreTrainedModel], merged: Merged | None
+) -> frozenset[str]:
     """Names of a class's parameters that the file does not hold.
 
     Raises:

@@ -18,10 +18,10 @@ BRANCH, LAST, PIPE, SPACE = "├─ ", "└─ ", "│  ", "   "
 
 
 @dataclass(slots=True)
-class _Node:
+class _ModuleNode:
     row: ModuleRow
     tensors: frozenset[str]  # first names of the tensors below it, each counted once
-    children: dict[str, _Node] = field(default_factory=dict)
+    children: dict[str, _ModuleNode] = field(default_factory=dict)
     signature: object = None  # equal for nodes that are all alike
 
 
@@ -110,7 +110,7 @@ def fold_tree(
     Returns:
         The lines from the root down; below a folded line stands the inside of its first module.
     """
-    nodes = {row.name: _Node(row, inside.get(row.name, frozenset())) for row in rows}
+    nodes = {row.name: _ModuleNode(row, inside.get(row.name, frozenset())) for row in rows}
     for name, node in nodes.items():
         if name:
             parent, _, label = name.rpartition(".")
@@ -141,7 +141,7 @@ def shapes_text(row: ModuleRow) -> str:
 
 
 def _lines(
-    alike: Sequence[_Node], *, label: str, depth: int, sizes: Mapping[str, int], above: int = 1
+    alike: Sequence[_ModuleNode], *, label: str, depth: int, sizes: Mapping[str, int], above: int = 1
 ) -> Iterator[TreeLine]:
     """The line of some nodes that are all alike, and those below; `above`: uses of the parent."""
     first = alike[0]
@@ -168,14 +168,14 @@ def _lines(
         )
 
 
-def _runs(children: Mapping[str, _Node]) -> Iterator[list[tuple[str, _Node]]]:
+def _runs(children: Mapping[str, _ModuleNode]) -> Iterator[list[tuple[str, _ModuleNode]]]:
     """Split children into runs of numbered neighbors that are all alike."""
     keyed = (((node.signature if label.isdecimal() else label), label, node) for label, node in children.items())
     for _, run in groupby(keyed, key=lambda item: item[0]):
         yield [(label, node) for _, label, node in run]
 
 
-def _signature(node: _Node) -> object:
+def _signature(node: _ModuleNode) -> object:
     row = node.row
     return (
         row.class_name,

@@ -19,7 +19,7 @@ from inspector.analyses.classes.compute_fields import ASKED, BatchSizes, output_
 from inspector.analyses.classes.result import ExampleOutput
 from inspector.errors import InspectorError
 from inspector.models.build import meta_model
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.placing.routing import APART
 from inspector.store.readers.levels import read_setting
 
@@ -39,7 +39,7 @@ class _Example:
 
 
 def model_output(
-    checkpoint: Checkpoint, model: PreTrainedModel, text: str, *, layers: int = LAYERS
+    checkpoint: StagedCheckpoint, model: PreTrainedModel, text: str, *, layers: int = LAYERS
 ) -> tuple[ExampleOutput | None, dict[int, int] | None, list[str]]:
     """Run an example and describe every field of what comes back.
 
@@ -77,7 +77,7 @@ def model_output(
     return shown, uses, warnings
 
 
-def _example(checkpoint: Checkpoint, model: PreTrainedModel, text: str) -> tuple[_Example, list[str]]:
+def _example(checkpoint: StagedCheckpoint, model: PreTrainedModel, text: str) -> tuple[_Example, list[str]]:
     if checkpoint.tokens is not None:
         encoded = checkpoint.tokens.encode(text)
         checkpoint.check_ids(encoded.ids, encoded.type_ids)

@@ -11,7 +11,7 @@ import typer
 
 from inspector.analyses.compare.request import CompareRequest
 from inspector.analyses.compare.result import EQUAL
-from inspector.batch.asking import Entry
+from inspector.batch.asking import BatchEntry
 from inspector.cli.answering import AsJson, OnIt, answer, refusals, task_of
 from inspector.cli.batches import Kept, Listed, Sources, ask_many, leave, names_run, seek, show_many
 from inspector.cli.child import Task
@@ -63,21 +63,23 @@ def compare(
     answer(request.verb, given[0], as_json=as_json, beside={"other": given[1]}, on_it=on_it, moved=moved, values=values)
 
 
-def _is_pair(given: Sequence[str], listed: Path | None, entries: Sequence[Snapshot | Entry]) -> bool:
+def _is_pair(given: Sequence[str], listed: Path | None, entries: Sequence[Snapshot | BatchEntry]) -> bool:
     """Whether two single checkpoints were named: the answer is then about them alone."""
     two = listed is None and len(given) == 2 == len(entries)
     return two and not any(map(names_run, given))
 
 
-def _pairs(entries: Sequence[Snapshot | Entry], *, previous: bool) -> list[tuple[Snapshot | Entry, Snapshot | None]]:
+def _pairs(
+    entries: Sequence[Snapshot | BatchEntry], *, previous: bool
+) -> list[tuple[Snapshot | BatchEntry, Snapshot | None]]:
     """Each checkpoint with the one that it is compared with; known by the files of both."""
     first = entries[0]
-    if isinstance(first, Entry):
+    if isinstance(first, BatchEntry):
         raise CheckpointError(f"The first checkpoint could not be opened: {first.error}")
-    pairs: list[tuple[Snapshot | Entry, Snapshot | None]] = []
+    pairs: list[tuple[Snapshot | BatchEntry, Snapshot | None]] = []
     before = first
     for entry in entries[1:]:
-        if isinstance(entry, Entry):
+        if isinstance(entry, BatchEntry):
             pairs.append((entry, None))
             continue
         both = (before.identity, entry.identity)

@@ -13,7 +13,7 @@ from inspector.analyses.compare.compute_experts import pair_experts
 from inspector.analyses.compare.compute_names import Spelling, base_of, match_names, names_of
 from inspector.analyses.compare.compute_parts import StoredTensor
 from inspector.analyses.compare.compute_table import TableRow, count, not_finite_warnings, tables, whole
-from inspector.analyses.compare.compute_tensors import Measured, compare_tensors
+from inspector.analyses.compare.compute_tensors import TensorComparison, compare_tensors
 from inspector.analyses.compare.compute_ties import changed_ties
 from inspector.analyses.compare.request import CompareRequest
 from inspector.analyses.compare.result import SPECIAL_COLUMNS, TEMPLATE, TOKEN_COLUMNS, Comparison, VocabularyMatch
@@ -21,7 +21,7 @@ from inspector.analyses.compare.words_notes import PACKED
 from inspector.analyses.sharing.result import Sharing
 from inspector.catalog import answer, import_ahead
 from inspector.errors import CheckpointError, InspectorError, MissingLibraryError, RequestError
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.progress import Progress
 from inspector.request import answers
 from inspector.store.keeping.holding import load_held
@@ -31,8 +31,8 @@ from inspector.store.keeping.holding import load_held
 class _Two:
     """Both checkpoints, and what is tied in each."""
 
-    first: Checkpoint
-    second: Checkpoint
+    first: StagedCheckpoint
+    second: StagedCheckpoint
     shared: tuple[Sharing, Sharing] | None  # None: it cannot be known of both
     spelling: Spelling
 
@@ -42,7 +42,7 @@ class _Two:
 
 
 @answers(CompareRequest)
-def compare(checkpoint: Checkpoint, request: CompareRequest, *, progress: Progress) -> Comparison:
+def compare(checkpoint: StagedCheckpoint, request: CompareRequest, *, progress: Progress) -> Comparison:
     """Compare a checkpoint with another one that has been opened.
 
     Both are read side by side, a piece at a time, and summed in float64; no tensor is in memory
@@ -121,7 +121,7 @@ def _furthest(tokens: pd.DataFrame, most: int) -> pd.DataFrame:
     return ranked.head(most).reset_index(drop=True)
 
 
-def _second(checkpoint: Checkpoint, fingerprint: str) -> Checkpoint:
+def _second(checkpoint: StagedCheckpoint, fingerprint: str) -> StagedCheckpoint:
     if fingerprint == checkpoint.manifest.fingerprint:
         second = copy(checkpoint)
         second.called = checkpoint.called[1:]
@@ -130,13 +130,13 @@ def _second(checkpoint: Checkpoint, fingerprint: str) -> Checkpoint:
         manifest = load_held(fingerprint, settings=checkpoint.settings)
     except CheckpointError as error:
         raise RequestError(f"The second checkpoint cannot be read. {error}") from error
-    second = Checkpoint(manifest, settings=checkpoint.settings)
+    second = StagedCheckpoint(manifest, settings=checkpoint.settings)
     second.called = checkpoint.called[1:]
     return second
 
 
 def _both_shared(
-    first: Checkpoint, second: Checkpoint, warnings: list[str], progress: Progress
+    first: StagedCheckpoint, second: StagedCheckpoint, warnings: list[str], progress: Progress
 ) -> tuple[Sharing, Sharing] | None:
     """Which names are tied in either; None where that cannot be known of both."""
     found = []
@@ -168,7 +168,7 @@ def _walk(two: _Two, progress: Progress, *, values: str) -> list[TableRow]:
     ]
 
 
-def _stored(checkpoint: Checkpoint) -> dict[str, StoredTensor]:
+def _stored(checkpoint: StagedCheckpoint) -> dict[str, StoredTensor]:
     unread = checkpoint.unread.codes
     return {
         tensor.name: StoredTensor(
@@ -180,12 +180,12 @@ def _stored(checkpoint: Checkpoint) -> dict[str, StoredTensor]:
 
 def _alone(
     one: StoredTensor | None, other: StoredTensor | None, packed: tuple[dict[str, str], ...], spelling: Spelling
-) -> Measured:
+) -> TensorComparison:
     """What became of a tensor that has no partner: maybe it is there, quantized in an unknown way."""
     for stored, there, which in ((one, packed[0], "second"), (other, packed[1], "first")):
         if stored and (name := there.get(spelling(stored.info.name))):
-            return Measured("not compared", note=PACKED.format(which=which, name=name))
-    return Measured("removed" if one else "added")
+            return TensorComparison("not compared", note=PACKED.format(which=which, name=name))
+    return TensorComparison("removed" if one else "added")
 
 
 def _tokens(

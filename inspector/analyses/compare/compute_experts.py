@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from inspector.analyses.compare.compute_names import CheckpointNames, Pair
 from inspector.analyses.compare.compute_parts import StoredTensor
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.store.readers.safetensors import contiguous_strides
 
 if TYPE_CHECKING:  # torch: without it, there is no class whose experts are fused
     from transformers import PreTrainedModel
 
-    from inspector.models.naming import Recipe
+    from inspector.models.naming import TensorRecipe
 
 ROWS, COLUMNS = 2, 3  # of what stands for an expert's matrix, to see where the loader puts it
 
@@ -35,7 +35,7 @@ class Fused:
         return replace(names, held=[name for name in names.held if name not in self.used])
 
 
-def pair_experts(first: Checkpoint, second: Checkpoint, ones: Side, others: Side) -> Fused:
+def pair_experts(first: StagedCheckpoint, second: StagedCheckpoint, ones: Side, others: Side) -> Fused:
     """Pair each expert with its part of a fused tensor, and add these parts to what is stored.
 
     Args:
@@ -55,7 +55,9 @@ def pair_experts(first: Checkpoint, second: Checkpoint, ones: Side, others: Side
     return found
 
 
-def _parts(single: Checkpoint, fused: Checkpoint, whole: Side, alone: Side) -> Iterator[tuple[str, str, StoredTensor]]:
+def _parts(
+    single: StagedCheckpoint, fused: StagedCheckpoint, whole: Side, alone: Side
+) -> Iterator[tuple[str, str, StoredTensor]]:
     """Name of an expert's tensor in `single`, of the one in `fused` that it is a part of, and that part."""
     if single.structure is None or fused.structure is None:
         return
@@ -71,7 +73,7 @@ def _parts(single: Checkpoint, fused: Checkpoint, whole: Side, alone: Side) -> I
                 yield part.info.name, target.info.name, view
 
 
-def _is_whole(recipe: Recipe, shape: Sequence[int]) -> bool:
+def _is_whole(recipe: TensorRecipe, shape: Sequence[int]) -> bool:
     """Whether each kind of part is there once for each expert, and nothing else."""
     wanted = recipe.converter.source_patterns if recipe.converter else []
     counts = Counter(pattern for _, pattern in recipe.sources)
@@ -84,7 +86,7 @@ def _is_plain(stored: StoredTensor) -> bool:
 
 
 def _views(
-    model: PreTrainedModel, recipe: Recipe, fused: StoredTensor, parts: list[StoredTensor]
+    model: PreTrainedModel, recipe: TensorRecipe, fused: StoredTensor, parts: list[StoredTensor]
 ) -> list[StoredTensor]:
     """Each part of a fused tensor, as if it were stored by itself; none where a loader does more than lay them out."""
     import torch

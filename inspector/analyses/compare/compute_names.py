@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from inspector.analyses.sharing.result import Sharing
 from inspector.errors import InspectorError
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.families import modern
 
 
@@ -43,7 +43,7 @@ class Spelling:
         return today.removeprefix(prefix)
 
 
-def base_of(checkpoint: Checkpoint) -> str:
+def base_of(checkpoint: StagedCheckpoint) -> str:
     """The base model's attribute, which files of the base class leave out of their names."""
     if checkpoint.family:
         return checkpoint.family.base
@@ -53,7 +53,7 @@ def base_of(checkpoint: Checkpoint) -> str:
         return ""
 
 
-def names_of(checkpoint: Checkpoint, sharing: Sharing | None) -> CheckpointNames:
+def names_of(checkpoint: StagedCheckpoint, sharing: Sharing | None) -> CheckpointNames:
     """Gather the names of a checkpoint, and which of them are one tensor."""
     manifest = checkpoint.manifest
     tied = [frozenset(pair) for pair in manifest.aliases.items()]

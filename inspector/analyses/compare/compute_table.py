@@ -12,7 +12,7 @@ from inspector.analyses.compare import words
 from inspector.analyses.compare.compute_layers import layer_frame, place_of
 from inspector.analyses.compare.compute_names import Pair, Spelling
 from inspector.analyses.compare.compute_parts import StoredTensor, Sums
-from inspector.analyses.compare.compute_tensors import Measured
+from inspector.analyses.compare.compute_tensors import TensorComparison
 from inspector.analyses.compare.result import STATUSES
 from inspector.text import some
 
@@ -26,7 +26,7 @@ class TableRow:
     pair: Pair
     one: StoredTensor | None
     other: StoredTensor | None
-    found: Measured
+    found: TensorComparison
 
 
 def tables(rows: Sequence[TableRow], spelling: Spelling) -> tuple[pd.DataFrame, pd.DataFrame]:

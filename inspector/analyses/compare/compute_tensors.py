@@ -12,7 +12,7 @@ from inspector.progress import Progress
 
 
 @dataclass(slots=True)
-class Measured:
+class TensorComparison:
     """What became of one tensor."""
 
     status: str  # one of results.STATUSES
@@ -25,7 +25,7 @@ class Measured:
 
 def compare_tensors(
     pairs: Sequence[tuple[StoredTensor, StoredTensor]], progress: Progress, *, values: str = "all"
-) -> list[Measured]:
+) -> list[TensorComparison]:
     """Say what became of each tensor of a checkpoint.
 
     Floats are widened to float64 exactly and compared number by number; |b - a| / |a| and the
@@ -40,7 +40,7 @@ def compare_tensors(
     known = [_by_headers(*pair) for pair in pairs]
     open_pairs = [pair for pair, measured in zip(pairs, known, strict=True) if measured is None]
     if values == "none":
-        return [measured or Measured("not compared", note=words.UNREAD) for measured in known]
+        return [measured or TensorComparison("not compared", note=words.UNREAD) for measured in known]
     from inspector.analyses.compare.compute_streams import find_differences
 
     judge = _judge_sample if values == "sample" else _judge
@@ -48,27 +48,27 @@ def compare_tensors(
     return [measured or judge(*pair, next(found)) for pair, measured in zip(pairs, known, strict=True)]
 
 
-def _by_headers(first: StoredTensor, second: StoredTensor) -> Measured | None:
+def _by_headers(first: StoredTensor, second: StoredTensor) -> TensorComparison | None:
     """What headers decide; None where numbers do."""
     readable = first.readable and second.readable
     if not readable and (first.dtype != second.dtype or first.readable != second.readable):
-        return Measured("not compared", note=words.UNREADABLE.format(dtype=first.dtype, other=second.dtype))
+        return TensorComparison("not compared", note=words.UNREADABLE.format(dtype=first.dtype, other=second.dtype))
     if first.info.shape != second.info.shape:
-        return Measured("reshaped")
+        return TensorComparison("reshaped")
     return None
 
 
-def _judge(first: StoredTensor, second: StoredTensor, found: PairFacts) -> Measured:
+def _judge(first: StoredTensor, second: StoredTensor, found: PairFacts) -> TensorComparison:
     if first.quantized or second.quantized:
         return _judge_quantized(first, second, found)
     if first.readable:
         return _measured(*_judge_floats(found, first.dtype, second.dtype), found)
     if found.equal:
-        return Measured("equal")
-    return Measured("changed", note=words.EQUALITY_ONLY.format(dtype=first.dtype))
+        return TensorComparison("equal")
+    return TensorComparison("changed", note=words.EQUALITY_ONLY.format(dtype=first.dtype))
 
 
-def _judge_sample(first: StoredTensor, second: StoredTensor, found: PairFacts) -> Measured:
+def _judge_sample(first: StoredTensor, second: StoredTensor, found: PairFacts) -> TensorComparison:
     """As `_judge`; what differs does, and of what is equal in a sample nobody knows the rest."""
     measured, numbers = _judge(first, second, found), math.prod(first.info.shape)
     if found.read < numbers:
@@ -78,9 +78,9 @@ def _judge_sample(first: StoredTensor, second: StoredTensor, found: PairFacts) -
     return measured
 
 
-def _measured(status: str, note: str, found: PairFacts, nearest: float = math.nan) -> Measured:
+def _measured(status: str, note: str, found: PairFacts, nearest: float = math.nan) -> TensorComparison:
     sums = found.sums if found.sums.count else None
-    return Measured(status, sums, found.not_finite, found.other_not_finite, note, nearest)
+    return TensorComparison(status, sums, found.not_finite, found.other_not_finite, note, nearest)
 
 
 def _judge_floats(found: PairFacts, dtype: str, other_dtype: str) -> tuple[str, str]:
@@ -95,7 +95,7 @@ def _judge_floats(found: PairFacts, dtype: str, other_dtype: str) -> tuple[str, 
     return "changed", words.IN_PLACE_OF.format(dtype=dtype, other=other_dtype)
 
 
-def _judge_quantized(first: StoredTensor, second: StoredTensor, found: PairFacts) -> Measured:
+def _judge_quantized(first: StoredTensor, second: StoredTensor, found: PairFacts) -> TensorComparison:
     if not (first.quantized and second.quantized):
         nearest = found.near / max(1, found.read)
         template = words.SAME if found.equal else words.NEAREST if nearest == 1 else words.SOME_NEAREST

@@ -11,7 +11,7 @@ import pandas as pd
 import torch
 
 from inspector.analyses.compare.result import TOKEN_COLUMNS, VocabularyMatch
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.placing.threads import single_threaded
 from inspector.models.vocabulary.labels import label_rows
 from inspector.progress import Progress
@@ -43,7 +43,7 @@ class _Moves:
     differs: torch.Tensor  # of bool: as they are stored
 
 
-def match_rows(first: Checkpoint, second: Checkpoint, rows: int, other_rows: int) -> Partners:
+def match_rows(first: StagedCheckpoint, second: StagedCheckpoint, rows: int, other_rows: int) -> Partners:
     """Match rows by the text of their tokens; by number where a checkpoint brings no tokenizer.
 
     Args:
@@ -63,7 +63,9 @@ def match_rows(first: Checkpoint, second: Checkpoint, rows: int, other_rows: int
     return Partners("token", matched, others, _without(rows, matched), _without(other_rows, others))
 
 
-def compare_rows(first: Checkpoint, second: Checkpoint, *, progress: Progress) -> tuple[VocabularyMatch, pd.DataFrame]:
+def compare_rows(
+    first: StagedCheckpoint, second: StagedCheckpoint, *, progress: Progress
+) -> tuple[VocabularyMatch, pd.DataFrame]:
     """Measure how far each token's row of the input embeddings has moved.
 
     Args:

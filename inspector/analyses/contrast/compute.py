@@ -11,7 +11,7 @@ import torch
 from inspector.analyses.contrast.request import ContrastRequest
 from inspector.analyses.contrast.result import Contrast
 from inspector.errors import RequestError
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.damage import refuse_damaged
 from inspector.models.loading import load
 from inspector.models.masking.head import Row, masked_logits
@@ -25,7 +25,7 @@ LISTED = ["token", "token_id", "kind", "first", "second", "likelihood", "differe
 
 
 @answers(ContrastRequest)
-def contrast(checkpoint: Checkpoint, request: ContrastRequest, *, progress: Progress) -> Contrast:
+def contrast(checkpoint: StagedCheckpoint, request: ContrastRequest, *, progress: Progress) -> Contrast:
     """Compare what the head says for the one mask of two texts, token by token.
 
     Likelihood against difference, as in the explorable "What Have Language Models Learned?" of
@@ -70,7 +70,7 @@ def contrast(checkpoint: Checkpoint, request: ContrastRequest, *, progress: Prog
     )
 
 
-def _row(checkpoint: Checkpoint, text: str, name: str) -> Row:
+def _row(checkpoint: StagedCheckpoint, text: str, name: str) -> Row:
     tokens, token, mask = require_masked_lm(checkpoint)
     encoded = tokens.encode(text)
     checkpoint.check_ids(encoded.ids, encoded.type_ids)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from inspector.analyses.embeddings.compute_health import examine
 from inspector.analyses.embeddings.request import EmbeddingsRequest
-from inspector.analyses.embeddings.result import Embeddings, Norms
+from inspector.analyses.embeddings.result import Embeddings, RowNorms
 from inspector.errors import RequestError
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.vocabulary.labels import find_row, measured_rows, nearest_rows, not_finite_warning
 from inspector.progress import Progress
 from inspector.request import answers
 
 
 @answers(EmbeddingsRequest)
-def embeddings(checkpoint: Checkpoint, request: EmbeddingsRequest, *, progress: Progress) -> Embeddings:
+def embeddings(checkpoint: StagedCheckpoint, request: EmbeddingsRequest, *, progress: Progress) -> Embeddings:
     """Describe the input embedding matrix, (vocab, d_model), as it stands in the file.
 
     Args:
@@ -40,7 +40,7 @@ def embeddings(checkpoint: Checkpoint, request: EmbeddingsRequest, *, progress: 
     return Embeddings(
         rows=matrix.shape[0],
         columns=matrix.shape[1],
-        norms=Norms(*(float(value) for value in (kept.min(), kept.median(), kept.max()))),
+        norms=RowNorms(*(float(value) for value in (kept.min(), kept.median(), kept.max()))),
         special=special.reindex(columns=["token", "token_id", "norm"]).reset_index(drop=True),
         undertrained=undertrained,
         neighbours=nearest_rows(matrix, vocabulary, query, k=request.k, metric=request.metric, facts=facts),

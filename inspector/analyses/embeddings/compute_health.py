@@ -12,7 +12,7 @@ import torch
 from inspector.analyses.embeddings.compute_undertrained import RowJudgment, judge
 from inspector.analyses.embeddings.result_health import EqualRows, Health
 from inspector.analyses.embeddings.words import sum_up
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.families import declares_tie, in_file
 from inspector.models.vocabulary.rows import RowFacts
 from inspector.store.readers.levels import read_setting
@@ -22,7 +22,7 @@ READ_ROWS = 4096  # rows that are hashed at a time
 
 
 def examine(
-    checkpoint: Checkpoint, matrix: torch.Tensor, facts: RowFacts, vocabulary: pd.DataFrame
+    checkpoint: StagedCheckpoint, matrix: torch.Tensor, facts: RowFacts, vocabulary: pd.DataFrame
 ) -> tuple[Health, pd.DataFrame]:
     """Look for damaged, repeated, unused and under-trained rows.
 
@@ -67,7 +67,7 @@ def examine(
     return replace(health, findings=findings), listed
 
 
-def is_tied(checkpoint: Checkpoint) -> bool | None:
+def is_tied(checkpoint: StagedCheckpoint) -> bool | None:
     """Whether the output layer repeats the input embeddings; None where nothing says so."""
     config = checkpoint.manifest.config
     if config is None or (checkpoint.family is None and "" not in checkpoint.stated("tie_word_embeddings")):
@@ -75,7 +75,7 @@ def is_tied(checkpoint: Checkpoint) -> bool | None:
     return declares_tie(config, checkpoint.family)
 
 
-def output_bias(checkpoint: Checkpoint) -> torch.Tensor | None:
+def output_bias(checkpoint: StagedCheckpoint) -> torch.Tensor | None:
     """The bias that an MLM head adds for each token, (vocab,); None where the file has none."""
     family = checkpoint.family
     if family is None or not family.masked_lm:
@@ -89,7 +89,7 @@ def output_bias(checkpoint: Checkpoint) -> torch.Tensor | None:
     return None
 
 
-def _initializer_range(checkpoint: Checkpoint) -> float | None:
+def _initializer_range(checkpoint: StagedCheckpoint) -> float | None:
     said = read_setting(checkpoint.manifest.config or {}, "initializer_range").value
     return float(said) if isinstance(said, int | float) and said > 0 else None
 

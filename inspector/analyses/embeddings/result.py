@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # half a second of the first paint, and of every worker's sta
 
 
 @dataclass(frozen=True, slots=True)
-class Norms:
+class RowNorms:
     """Lengths of the embedding rows, without rows that hold NaN or infinity."""
 
     min: float
@@ -27,7 +27,7 @@ class Embeddings:
 
     rows: int
     columns: int
-    norms: Norms
+    norms: RowNorms
     special: pd.DataFrame  # token, token_id, norm
     # token, token_id, score, percentile, norm, bias (where a head has one), why; most suspicious
     # first, and only what health.indicator lists

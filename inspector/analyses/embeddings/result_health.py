@@ -43,7 +43,7 @@ class Indicator:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class RowProblem:
     """One problem that every row was checked for."""
 
     name: str
@@ -56,7 +56,7 @@ class Finding:
 class Health:
     """Problems of the rows of an embedding matrix."""
 
-    findings: tuple[Finding, ...]  # one for each problem, in a fixed order
+    findings: tuple[RowProblem, ...]  # one for each problem, in a fixed order
     indicator: Indicator
     equal_rows: tuple[EqualRows, ...]  # zero rows and rows with NaN left out; largest group first
     zero_rows: pd.DataFrame  # token, token_id, kind

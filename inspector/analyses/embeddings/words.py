@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from inspector.analyses.embeddings.result import Embeddings
-from inspector.analyses.embeddings.result_health import Finding, Health
+from inspector.analyses.embeddings.result_health import Health, RowProblem
 from inspector.analyses.padding.words import MECHANISM
 from inspector.text import plural
 
@@ -19,7 +19,7 @@ NO_TOKENIZER = "There is no tokenizer to compare the rows with."
 BAD, ODD, NOTED, FINE = "fail", "warn", "note", "ok"
 
 
-def sum_up(health: Health, *, undertrained: int, has_tokenizer: bool) -> tuple[Finding, ...]:
+def sum_up(health: Health, *, undertrained: int, has_tokenizer: bool) -> tuple[RowProblem, ...]:
     """List what was looked for, in a fixed order.
 
     Returns:
@@ -37,11 +37,11 @@ def sum_up(health: Health, *, undertrained: int, has_tokenizer: bool) -> tuple[F
     )
 
 
-def _finding(name: str, count: int, fine: str, status: str, detail: str) -> Finding:
-    return Finding(name, count, status, detail) if count else Finding(name, 0, FINE, fine)
+def _finding(name: str, count: int, fine: str, status: str, detail: str) -> RowProblem:
+    return RowProblem(name, count, status, detail) if count else RowProblem(name, 0, FINE, fine)
 
 
-def _not_finite(health: Health) -> Finding:
+def _not_finite(health: Health) -> RowProblem:
     return _finding(
         "NaN or infinity",
         len(health.not_finite_rows),
@@ -52,7 +52,7 @@ def _not_finite(health: Health) -> Finding:
     )
 
 
-def _zero(health: Health) -> Finding:
+def _zero(health: Health) -> RowProblem:
     kinds, status = set(health.zero_rows["kind"]), NOTED
     if kinds <= {"padding"}:
         detail = "The padding row is all zeros, as padding_idx leaves it."
@@ -67,7 +67,7 @@ def _zero(health: Health) -> Finding:
     return _finding("Zero rows", len(health.zero_rows), "No row is all zeros.", status, detail)
 
 
-def _equal(health: Health) -> Finding:
+def _equal(health: Health) -> RowProblem:
     count = len(health.equal_rows)
     rows = sum(group.count for group in health.equal_rows)
     groups = f"{rows:,} rows in {plural(count, 'group')} are identical"
@@ -77,10 +77,10 @@ def _equal(health: Health) -> Finding:
     return _finding("Equal rows", count, "No two rows are identical.", status, detail)
 
 
-def _past_tokenizer(health: Health, *, has_tokenizer: bool) -> Finding:
+def _past_tokenizer(health: Health, *, has_tokenizer: bool) -> RowProblem:
     name = "Rows beyond the tokenizer"
     if not has_tokenizer:
-        return Finding(name, 0, NOTED, NO_TOKENIZER)
+        return RowProblem(name, 0, NOTED, NO_TOKENIZER)
     return _finding(
         name,
         len(health.rows_beyond_tokenizer),
@@ -91,10 +91,10 @@ def _past_tokenizer(health: Health, *, has_tokenizer: bool) -> Finding:
     )
 
 
-def _past_rows(health: Health, *, has_tokenizer: bool) -> Finding:
+def _past_rows(health: Health, *, has_tokenizer: bool) -> RowProblem:
     name = "Tokens beyond the rows"
     if not has_tokenizer:
-        return Finding(name, 0, NOTED, NO_TOKENIZER)
+        return RowProblem(name, 0, NOTED, NO_TOKENIZER)
     return _finding(
         name,
         len(health.tokens_beyond_rows),
@@ -105,10 +105,10 @@ def _past_rows(health: Health, *, has_tokenizer: bool) -> Finding:
     )
 
 
-def _unreachable(health: Health, *, has_tokenizer: bool) -> Finding:
+def _unreachable(health: Health, *, has_tokenizer: bool) -> RowProblem:
     name, listed = "Tokens never produced", sum(health.unreachable["listed"].tolist())
     if not has_tokenizer:
-        return Finding(name, 0, NOTED, "There is no tokenizer to try.")
+        return RowProblem(name, 0, NOTED, "There is no tokenizer to try.")
     return _finding(
         name,
         len(health.unreachable),
@@ -119,12 +119,12 @@ def _unreachable(health: Health, *, has_tokenizer: bool) -> Finding:
     )
 
 
-def _undertrained(health: Health, count: int) -> Finding:
+def _undertrained(health: Health, count: int) -> RowProblem:
     name, indicator = "Under-trained tokens", health.indicator
     if indicator.looks_untrained:
-        return Finding(name, 0, ODD, "The matrix looks untrained.")
+        return RowProblem(name, 0, ODD, "The matrix looks untrained.")
     if indicator.measure == "none":
-        return Finding(name, 0, NOTED, indicator.statement)
+        return RowProblem(name, 0, NOTED, indicator.statement)
     detail = "Their rows look untrained or barely trained, so the model knows little about them."
     return _finding(name, count, "No ordinary token's row looks untrained.", ODD, detail)
 

@@ -14,7 +14,7 @@ from inspector.analyses.heads.compute_spans import answer_span
 from inspector.analyses.heads.request import HeadsRequest
 from inspector.analyses.heads.result import Choices, HeadAnswer, NextTokens
 from inspector.errors import RequestError
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.damage import damaged
 from inspector.models.inputs import HeadInput, HeadRun, arguments, encode_all, run_head
 from inspector.models.loading import load
@@ -27,7 +27,7 @@ from inspector.request import answers
 class Case:
     """A head's input and what one pass through its model returned."""
 
-    checkpoint: Checkpoint
+    checkpoint: StagedCheckpoint
     request: HeadsRequest
     loaded: Loaded
     given: HeadInput
@@ -36,7 +36,7 @@ class Case:
 
 
 @answers(HeadsRequest)
-def heads(checkpoint: Checkpoint, request: HeadsRequest, *, progress: Progress) -> HeadAnswer:
+def heads(checkpoint: StagedCheckpoint, request: HeadsRequest, *, progress: Progress) -> HeadAnswer:
     """Run one task head of a checkpoint.
 
     Args:

@@ -9,7 +9,7 @@ import pandas as pd
 import torch
 
 from inspector.analyses.heads.result import Choices, FilledTokens, Labels, NextSentence, TokenLabels
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.inputs import HeadInput, HeadRun
 from inspector.models.running import Loaded
 
@@ -70,7 +70,7 @@ def rate_choices(run: HeadRun, texts: Sequence[str]) -> Choices:
     return Choices(int(logits.argmax()), frame)
 
 
-def fill_tokens(checkpoint: Checkpoint, given: HeadInput, run: HeadRun) -> FilledTokens:
+def fill_tokens(checkpoint: StagedCheckpoint, given: HeadInput, run: HeadRun) -> FilledTokens:
     """Read the most likely token at every position of a masked language model."""
     tokens = checkpoint.require_tokens()
     ids = given.encodings[0].ids
@@ -92,7 +92,9 @@ def fill_tokens(checkpoint: Checkpoint, given: HeadInput, run: HeadRun) -> Fille
     )
 
 
-def label_tokens(checkpoint: Checkpoint, loaded: Loaded, given: HeadInput, run: HeadRun, text: str) -> TokenLabels:
+def label_tokens(
+    checkpoint: StagedCheckpoint, loaded: Loaded, given: HeadInput, run: HeadRun, text: str
+) -> TokenLabels:
     """Read one label a token, and join neighbors into spans.
 
     Spans are those of transformers' pipeline with aggregation_strategy "simple": neighbors with

@@ -6,11 +6,11 @@ from inspector.analyses.heads import words
 from inspector.analyses.heads.result import default_head, named_head
 from inspector.errors import NotInCheckpointError
 from inspector.models.build import TASKS, task_class
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.results.checkpoint import HEADS
 
 
-def choose_head(checkpoint: Checkpoint, wanted: str | None) -> tuple[str, list[str]]:
+def choose_head(checkpoint: StagedCheckpoint, wanted: str | None) -> tuple[str, list[str]]:
     """Choose a head whose weights the file holds.
 
     Args:
@@ -37,7 +37,7 @@ def choose_head(checkpoint: Checkpoint, wanted: str | None) -> tuple[str, list[s
     return chosen, [words.INSTEAD_OF.format(named=architecture, shown=TASKS[chosen][1])]
 
 
-def _absent(checkpoint: Checkpoint, what: str, present: list[str]) -> str:
+def _absent(checkpoint: StagedCheckpoint, what: str, present: list[str]) -> str:
     if not present and checkpoint.config_values.get("is_encoder_decoder"):
         task_class(checkpoint.config, "seq2seq_lm")  # says it where the decoder cannot be read either
         return words.ENCODER_DECODER.format(name=checkpoint.name)

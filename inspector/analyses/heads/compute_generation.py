@@ -11,14 +11,14 @@ import torch
 from inspector.analyses.heads import words
 from inspector.analyses.heads.result import NextTokens
 from inspector.models.build import MODEL_ERRORS
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.inputs import HeadRun
 from inspector.models.running import Loaded, memory_guard
 from inspector.store.readers.levels import read_setting
 
 
 def next_tokens(
-    checkpoint: Checkpoint,
+    checkpoint: StagedCheckpoint,
     loaded: Loaded,
     inputs: Mapping[str, Any],
     run: HeadRun,
@@ -117,7 +117,7 @@ def _step(number: int, scores: torch.Tensor, chosen: int) -> dict[str, Any]:
     }
 
 
-def _ends(checkpoint: Checkpoint, loaded: Loaded) -> frozenset[int]:
+def _ends(checkpoint: StagedCheckpoint, loaded: Loaded) -> frozenset[int]:
     """Ids that end a text, by the config and else by the tokenizer."""
     stated = read_setting(loaded.model.config, "eos_token_id").value
     if stated is None:

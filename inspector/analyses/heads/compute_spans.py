@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy
 
 from inspector.analyses.heads.result import AnswerLoss, AnswerSpan
 from inspector.errors import RequestError
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.inputs import HeadInput, HeadRun, arguments, run_head
 from inspector.models.running import Loaded
 
@@ -19,7 +19,7 @@ SHOWN = 160  # positions of the heat map at most
 
 
 def answer_span(
-    checkpoint: Checkpoint,
+    checkpoint: StagedCheckpoint,
     loaded: Loaded,
     given: HeadInput,
     run: HeadRun,
@@ -120,7 +120,7 @@ def _window(places: list[int], start: int) -> list[int]:
 
 
 def _positions(
-    checkpoint: Checkpoint,
+    checkpoint: StagedCheckpoint,
     encoding: Encoding,
     run: HeadRun,
     chances: tuple[torch.Tensor, torch.Tensor],

@@ -12,7 +12,7 @@ from inspector.analyses.histogram import words
 from inspector.analyses.histogram.request import HistogramRequest
 from inspector.analyses.histogram.result import Histogram
 from inspector.errors import CheckpointError, NotInCheckpointError
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.quantized.codes import open_codes
 from inspector.models.tensors import StoredReader
 from inspector.names import nearest
@@ -27,7 +27,7 @@ Rows = Callable[[slice], torch.Tensor]
 
 
 @answers(HistogramRequest)
-def histogram(checkpoint: Checkpoint, request: HistogramRequest, *, progress: Progress) -> Histogram:
+def histogram(checkpoint: StagedCheckpoint, request: HistogramRequest, *, progress: Progress) -> Histogram:
     """Count the numbers of a tensor by value; quantized weights are dequantized, only the rows that are read.
 
     Raises:
@@ -60,13 +60,13 @@ def histogram(checkpoint: Checkpoint, request: HistogramRequest, *, progress: Pr
     )
 
 
-def read_numbers(checkpoint: Checkpoint, name: str, *, most: int = MOST) -> torch.Tensor:
+def read_numbers(checkpoint: StagedCheckpoint, name: str, *, most: int = MOST) -> torch.Tensor:
     """Read all numbers of a tensor in its order, or about `most` of them in evenly spaced pieces."""
     rows, height, width = _rows(checkpoint, name)
     return torch.cat([rows(part).reshape(-1) for part in _parts(height, width, most)])
 
 
-def _find(checkpoint: Checkpoint, asked: str) -> str:
+def _find(checkpoint: StagedCheckpoint, asked: str) -> str:
     """The tensor that was asked for, or whose part was; the largest where none was."""
     known = checkpoint.tensors.by_name
     unread = {*checkpoint.unread.codes}
@@ -89,7 +89,7 @@ def _find(checkpoint: Checkpoint, asked: str) -> str:
     return name
 
 
-def _rows(checkpoint: Checkpoint, name: str) -> tuple[Rows, int, int]:
+def _rows(checkpoint: StagedCheckpoint, name: str) -> tuple[Rows, int, int]:
     """What reads some rows of a tensor, how many there are, and the numbers of one."""
     if name in checkpoint.changed:
         coded = checkpoint.changed[name]

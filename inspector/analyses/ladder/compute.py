@@ -10,7 +10,7 @@ import torch
 from inspector.analyses.ladder.request import LadderRequest
 from inspector.analyses.ladder.result import Climb
 from inspector.errors import RequestError
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.reading.frames import NO_SCORE
 from inspector.models.reading.layers import choose_layers, layer_names
 from inspector.models.reading.lens_run import LensRun, prepare
@@ -22,7 +22,7 @@ from inspector.request import answers
 
 
 @answers(LadderRequest)
-def climb(checkpoint: Checkpoint, request: LadderRequest, *, progress: Progress) -> Climb:
+def climb(checkpoint: StagedCheckpoint, request: LadderRequest, *, progress: Progress) -> Climb:
     """Say how far each step moves the tokens that matter for one hidden state.
 
     The way goes from direction alone (cosine) over the norms of the embeddings (dot) and the head's

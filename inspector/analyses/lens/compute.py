@@ -7,7 +7,7 @@ import pandas as pd
 from inspector.analyses.lens.compute_reading import LensReading
 from inspector.analyses.lens.request import LensRequest
 from inspector.analyses.lens.result import Lens, LensRows
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.reading.frames import by_layer, with_tokens
 from inspector.models.reading.layers import layer_names
 from inspector.models.reading.lens_run import prepare
@@ -18,7 +18,7 @@ from inspector.request import answers
 
 @answers(LensRequest)
 def lens(
-    checkpoint: Checkpoint, request: LensRequest, *, progress: Progress, show: Show[LensRows] | None = None
+    checkpoint: StagedCheckpoint, request: LensRequest, *, progress: Progress, show: Show[LensRows] | None = None
 ) -> Lens:
     """Ask at every layer and position which tokens the hidden state is nearest to.
 

@@ -15,7 +15,7 @@ from inspector.analyses.masked_lm.request import PredictRequest
 from inspector.analyses.masked_lm.result import Mask, Prediction
 from inspector.analyses.masked_lm.words import JOINT_UP_TO
 from inspector.errors import InspectorError
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.damage import damaged
 from inspector.models.loading import load
 from inspector.models.masking.reading import MaskReading, Question, Wanted, answer_all
@@ -29,7 +29,7 @@ from inspector.request import answers
 
 
 @answers(PredictRequest)
-def predict(checkpoint: Checkpoint, request: PredictRequest, *, progress: Progress) -> Prediction:
+def predict(checkpoint: StagedCheckpoint, request: PredictRequest, *, progress: Progress) -> Prediction:
     """Fill every mask of a text.
 
     Args:
@@ -53,7 +53,7 @@ def predict(checkpoint: Checkpoint, request: PredictRequest, *, progress: Progre
 
 
 def predict_many(
-    checkpoint: Checkpoint, requests: Sequence[Mapping[str, Any]], *, progress: Progress
+    checkpoint: StagedCheckpoint, requests: Sequence[Mapping[str, Any]], *, progress: Progress
 ) -> list[Prediction | InspectorError]:
     """Answer several requests in the same passes, each as `predict` would alone.
 
@@ -61,7 +61,7 @@ def predict_many(
         For each request its prediction, or the error that refuses it.
     """
     given: dict[int, Prediction | InspectorError] = {}
-    groups: dict[Loaded, list[tuple[int, _Asked]]] = {}
+    groups: dict[Loaded, list[tuple[int, _AnswerableRequest]]] = {}
     for number, request in enumerate(requests):
         try:
             asked = _understand(checkpoint, PredictRequest(**request))
@@ -78,7 +78,7 @@ def predict_many(
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _AnswerableRequest:
     """A request that can be answered."""
 
     request: PredictRequest
@@ -93,14 +93,14 @@ def _how(loaded: Loaded) -> str:
     return f"{how}; {loaded.reason}" if loaded.spread or loaded.stream else how
 
 
-def _understand(checkpoint: Checkpoint, request: PredictRequest) -> _Asked:
+def _understand(checkpoint: StagedCheckpoint, request: PredictRequest) -> _AnswerableRequest:
     masked = read_text(checkpoint, request.text, request.masks)
     rows, words = read_targets(checkpoint, masked, request.targets)
-    return _Asked(request, masked, rows, words)
+    return _AnswerableRequest(request, masked, rows, words)
 
 
 def _answer_group(
-    checkpoint: Checkpoint, loaded: Loaded, group: Sequence[_Asked], progress: Progress
+    checkpoint: StagedCheckpoint, loaded: Loaded, group: Sequence[_AnswerableRequest], progress: Progress
 ) -> Sequence[Prediction | InspectorError]:
     """Answer requests for one device and dtype together, or alone where one spoils the others."""
     try:
@@ -112,7 +112,7 @@ def _answer_group(
 
 
 def _answer_together(
-    checkpoint: Checkpoint, loaded: Loaded, group: Sequence[_Asked], progress: Progress
+    checkpoint: StagedCheckpoint, loaded: Loaded, group: Sequence[_AnswerableRequest], progress: Progress
 ) -> list[Prediction | InspectorError]:
     tokens = checkpoint.require_tokens()
     questions = [
@@ -163,7 +163,7 @@ class _Ranked:
     milliseconds: float
 
 
-def _rank(asked: _Asked, tokens: Tokens) -> Question:
+def _rank(asked: _AnswerableRequest, tokens: Tokens) -> Question:
     """The k most likely tokens of each mask, or those that are asked for, most likely first."""
 
     def keep(reading: MaskReading) -> list[_Ranked]:
@@ -192,6 +192,6 @@ def _frame(tokens: Tokens, ids: Any, probabilities: Any, logits: Any) -> pd.Data
     )
 
 
-def _warnings(asked: _Asked) -> tuple[str, ...]:
+def _warnings(asked: _AnswerableRequest) -> tuple[str, ...]:
     many = len(asked.text.masks) > LARGEST_JOINT
     return (JOINT_UP_TO.format(masks=LARGEST_JOINT),) if many else ()

@@ -19,9 +19,9 @@ from inspector.analyses.merge_proof.result import MergeProof
 from inspector.errors import NotInCheckpointError
 from inspector.models.adapters.deltas import Delta, Rows
 from inspector.models.adapters.names import Names, place_of, tied_to, tied_with, ties
-from inspector.models.adapters.parts import Change, Parts, read_parts
+from inspector.models.adapters.parts import AdapterChanges, WeightChange, read_parts
 from inspector.models.adapters.rounding import UNIT, rounded
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.placing.threads import single_threaded
 from inspector.progress import Pace, Progress
 from inspector.request import answers
@@ -34,7 +34,7 @@ Numbers = tuple[torch.Tensor, torch.dtype | None]  # a matrix as it is stored, a
 
 
 @answers(VerifyMergeRequest)
-def verify_merge(checkpoint: Checkpoint, request: VerifyMergeRequest, *, progress: Progress) -> MergeProof:
+def verify_merge(checkpoint: StagedCheckpoint, request: VerifyMergeRequest, *, progress: Progress) -> MergeProof:
     """Replay a merge, and compare with the model that is said to be merged.
 
     Args:
@@ -93,10 +93,10 @@ def _table(judged: Sequence[Judged], procedure: str | None) -> pd.DataFrame:
 class _Merge:
     """The three checkpoints, and how much is read of them."""
 
-    base: Checkpoint
-    adapter: Checkpoint
-    merged: Checkpoint
-    parts: Parts
+    base: StagedCheckpoint
+    adapter: StagedCheckpoint
+    merged: StagedCheckpoint
+    parts: AdapterChanges
     every: bool  # all rows are read
 
     def judge(self, progress: Progress) -> Iterator[Judged]:
@@ -157,7 +157,7 @@ class _Merge:
         tied = tied_to(self.base, name)
         return self._here.find(name) or (self._here.find(tied) if tied else None)
 
-    def _change(self, change: Change) -> Judged:
+    def _change(self, change: WeightChange) -> Judged:
         own = self._here.find(change.weight)
         name = own or self._base_name(change.weight)
         said = own or change.weight
@@ -189,7 +189,7 @@ class _Merge:
         )
         return judge(said, weight, scale=change.scale, rank=change.rank)
 
-    def _read(self, change: Change) -> list[torch.Tensor]:
+    def _read(self, change: WeightChange) -> list[torch.Tensor]:
         read = self.adapter.read([part.name for part in change.parts.values()])
         return list(read.values())
 
@@ -291,7 +291,7 @@ class _Merge:
                 return "unchanged"
         return "dropped"
 
-    def _numbers(self, checkpoint: Checkpoint, name: str) -> Numbers:
+    def _numbers(self, checkpoint: StagedCheckpoint, name: str) -> Numbers:
         read = checkpoint.read([name])[name]
         return torch.atleast_1d(read), None if name in checkpoint.quantized else read.dtype
 

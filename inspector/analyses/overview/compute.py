@@ -14,7 +14,7 @@ from inspector.analyses.overview.result import Overview, OverviewFile
 from inspector.analyses.overview.result_tensors import StoredTensors
 from inspector.analyses.overview.words import BY_NAMES, HEAD_IS_ABSENT, MANY_ROWS, NO_NUMBERS, UNKNOWN_CODES
 from inspector.errors import InspectorError, MissingLibraryError, NotInCheckpointError
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.families import FAMILIES, declares_tie, in_file
 from inspector.progress import Progress
 from inspector.request import answers
@@ -42,7 +42,7 @@ HEAD_OF_CLASS = {
 
 
 @answers(OverviewRequest)
-def overview(checkpoint: Checkpoint, request: OverviewRequest, *, progress: Progress) -> Overview:
+def overview(checkpoint: StagedCheckpoint, request: OverviewRequest, *, progress: Progress) -> Overview:
     """Describe a checkpoint: files, sizes, heads, tokenizer, and what is wrong with it.
 
     Raises:
@@ -102,7 +102,7 @@ def overview(checkpoint: Checkpoint, request: OverviewRequest, *, progress: Prog
     )
 
 
-def _digests(checkpoint: Checkpoint, progress: Progress) -> dict[str, str]:
+def _digests(checkpoint: StagedCheckpoint, progress: Progress) -> dict[str, str]:
     """The SHA-256 of the files that staging did not read."""
     manifest = checkpoint.manifest
     unknown = {file.name: manifest.paths[file.name] for file in manifest.files if not file.sha256}
@@ -128,7 +128,7 @@ def _dtypes(kinds: Mapping[Kind, int]) -> dict[str, int]:
     return dict(sorted(count_by_dtype(kinds).items(), key=lambda item: (-item[1], item[0])))
 
 
-def _counted_by_class(checkpoint: Checkpoint) -> tuple[int, int] | None:
+def _counted_by_class(checkpoint: StagedCheckpoint) -> tuple[int, int] | None:
     """Parameters listed and unique, where names alone do not tell which class holds which ties.
 
     Where the class ties what the file holds twice, a loader ties what is equal: those are compared.
@@ -153,7 +153,7 @@ def _counted_by_class(checkpoint: Checkpoint) -> tuple[int, int] | None:
     return count_parameters(model, places)
 
 
-def _class_warnings(checkpoint: Checkpoint) -> list[str]:
+def _class_warnings(checkpoint: StagedCheckpoint) -> list[str]:
     """What names alone do not tell, where there is no class to ask."""
     if checkpoint.told_by_names:
         return []
@@ -180,7 +180,7 @@ def _tied_parameters(manifest: Manifest, tensors: Tensors, heads: Mapping[str, s
     return repeated
 
 
-def _tokenizer(checkpoint: Checkpoint) -> tuple[TokenizerInfo | None, list[str]]:
+def _tokenizer(checkpoint: StagedCheckpoint) -> tuple[TokenizerInfo | None, list[str]]:
     try:
         tokens = checkpoint.require_tokens()
         return tokens.info, [*tokens.notes]
@@ -189,7 +189,7 @@ def _tokenizer(checkpoint: Checkpoint) -> tuple[TokenizerInfo | None, list[str]]
         return None, [] if said else [str(error)]
 
 
-def _embedding_shape(checkpoint: Checkpoint) -> tuple[int | None, int | None]:
+def _embedding_shape(checkpoint: StagedCheckpoint) -> tuple[int | None, int | None]:
     try:
         rows, columns = checkpoint.embedding_shape
     except NotInCheckpointError:
@@ -197,7 +197,7 @@ def _embedding_shape(checkpoint: Checkpoint) -> tuple[int | None, int | None]:
     return rows, columns
 
 
-def _layers(checkpoint: Checkpoint) -> int | None:
+def _layers(checkpoint: StagedCheckpoint) -> int | None:
     """Layers of the text model; of one whose halves have a config each, the decoder's, which the lens reads."""
     config = checkpoint.manifest.config
     said = _first(config or {}, LAYERS)
@@ -218,7 +218,7 @@ def _first(config: Mapping[str, Any], keys: tuple[str, ...]) -> int | None:
     return found if isinstance(found, int) else None
 
 
-def _head_warnings(checkpoint: Checkpoint, heads: Mapping[str, str]) -> list[str]:
+def _head_warnings(checkpoint: StagedCheckpoint, heads: Mapping[str, str]) -> list[str]:
     architecture = next(iter((checkpoint.manifest.config or {}).get("architectures") or ()), "")
     absent = any(
         architecture.endswith(suffix) and "present" not in (heads[head], heads["masked_lm"])
@@ -228,7 +228,7 @@ def _head_warnings(checkpoint: Checkpoint, heads: Mapping[str, str]) -> list[str
     return [HEAD_IS_ABSENT.format(architecture=architecture)] if said else []
 
 
-def _lacks_its_head(checkpoint: Checkpoint) -> bool:
+def _lacks_its_head(checkpoint: StagedCheckpoint) -> bool:
     """Whether the class that config.json names has a head that is not in the file: names alone do not tell which."""
     if checkpoint.structure is None:
         return True
@@ -238,7 +238,7 @@ def _lacks_its_head(checkpoint: Checkpoint) -> bool:
     return not with_ties(model, places.covered).issuperset(head_names(model))
 
 
-def _row_warnings(checkpoint: Checkpoint, tokenizer: TokenizerInfo | None, rows: int | None) -> list[str]:
+def _row_warnings(checkpoint: StagedCheckpoint, tokenizer: TokenizerInfo | None, rows: int | None) -> list[str]:
     if tokenizer is None or rows is None or tokenizer.size == rows:
         return []
     if tokenizer.size > rows:

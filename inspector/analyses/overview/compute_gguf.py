@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any
 
 from inspector.analyses.overview.result_gguf import GgufFacts
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.store.configs import BLOCKS
 from inspector.store.readers.ggml import as_stored
 from inspector.store.readers.gguf import Array, read_gguf
@@ -17,7 +17,7 @@ MOST_VALUES = 16  # of an array that are shown
 MOST_TEXT = 20_000  # characters: chat templates have fewer
 
 
-def gguf_facts(checkpoint: Checkpoint) -> GgufFacts | None:
+def gguf_facts(checkpoint: StagedCheckpoint) -> GgufFacts | None:
     """What the headers of GGUF files say; None where the checkpoint has none.
 
     Raises:

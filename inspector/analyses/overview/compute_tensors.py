@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from inspector.analyses.overview.result import ListedTensor
 from inspector.errors import RequestError
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.families import declares_tie, in_file
 from inspector.names import fits, is_pattern, list_pattern, nearest
 from inspector.store.configs import BLOCKS
@@ -15,7 +15,7 @@ from inspector.store.readers.ggml import as_stored
 from inspector.text import shape_text
 
 
-def list_tensors(checkpoint: Checkpoint, find: str) -> tuple[ListedTensor, ...]:
+def list_tensors(checkpoint: StagedCheckpoint, find: str) -> tuple[ListedTensor, ...]:
     """List the tensors as the files hold them, in the order of the files.
 
     Args:
@@ -69,7 +69,7 @@ def _parts(names: Iterable[str]) -> dict[str, None]:
     return found
 
 
-def _ties(checkpoint: Checkpoint) -> dict[str, set[str]]:
+def _ties(checkpoint: StagedCheckpoint) -> dict[str, set[str]]:
     """Stored name -> all names of its numbers: on its bytes, listed for it, or tied to it on loading."""
     found = {name: {name} for name in checkpoint.manifest.tensors.names}
     for names in find_ties(checkpoint):
@@ -79,7 +79,7 @@ def _ties(checkpoint: Checkpoint) -> dict[str, set[str]]:
     return found
 
 
-def find_ties(checkpoint: Checkpoint) -> tuple[tuple[str, ...], ...]:
+def find_ties(checkpoint: StagedCheckpoint) -> tuple[tuple[str, ...], ...]:
     """Names of one tensor, the stored one first: on its bytes, listed for it, or tied to it on loading."""
     tensors = checkpoint.manifest.tensors
     found: dict[str, list[str]] = {}
@@ -95,7 +95,7 @@ def find_ties(checkpoint: Checkpoint) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(dict.fromkeys(names)) for names in found.values() if len(set(names)) > 1)
 
 
-def _declared(checkpoint: Checkpoint) -> Iterator[tuple[str, str]]:
+def _declared(checkpoint: StagedCheckpoint) -> Iterator[tuple[str, str]]:
     """Names that a loader ties and no file holds, each with the stored name that it repeats."""
     family, config = checkpoint.family, checkpoint.manifest.config
     if config is None:
@@ -110,7 +110,7 @@ def _declared(checkpoint: Checkpoint) -> Iterator[tuple[str, str]]:
                 yield tied, name
 
 
-def _declared_by_class(checkpoint: Checkpoint) -> Iterator[tuple[str, str]]:
+def _declared_by_class(checkpoint: StagedCheckpoint) -> Iterator[tuple[str, str]]:
     """The same where names alone do not tell: as the class that config.json names declares it."""
     if checkpoint.structure is None:
         return

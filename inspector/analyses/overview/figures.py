@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from inspector.analyses.overview.figures_colors import COLORINGS, Box, paint
 from inspector.analyses.overview.figures_layout import HEADER, LINE, SMALL, TEXT, WIDTH, Absent, Note, arrange
 from inspector.analyses.overview.figures_narrow import arrange_narrow
-from inspector.analyses.overview.figures_parts import Part, Portrait
+from inspector.analyses.overview.figures_parts import DrawnTensors, Portrait
 from inspector.plotting import theme as look
 from inspector.plotting.lettering import text_width
 from inspector.plotting.theme import LIGHT, Theme
@@ -93,7 +93,7 @@ def _note(note: Note, theme: Theme) -> dict[str, Any]:
     return made | ({"bgcolor": theme.page, "borderpad": 3} if note.is_centered else {"xanchor": "left"})
 
 
-def _labels(boxes: Sequence[Box], inks: dict[Part, str], theme: Theme) -> list[dict[str, Any]]:
+def _labels(boxes: Sequence[Box], inks: dict[DrawnTensors, str], theme: Theme) -> list[dict[str, Any]]:
     """Names and shapes inside the rectangles that have room for them."""
     found = []
     for box in boxes:

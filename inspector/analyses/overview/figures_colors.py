@@ -10,7 +10,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from inspector.analyses.overview.figures_parts import Kind, Magnitude, Part, Portrait, measure
+from inspector.analyses.overview.figures_parts import DrawnTensors, Kind, Magnitude, Portrait, measure
 from inspector.plotting import theme as look
 from inspector.plotting.theme import Theme
 from inspector.text import plain, plural, shape_text, shorten
@@ -36,7 +36,7 @@ MEASURED, UNMEASURED = "measured", "not measured"
 class Box:
     """A part, and where it is drawn."""
 
-    part: Part
+    part: DrawnTensors
     left: float
     top: float
     width: float
@@ -49,8 +49,8 @@ def told_by(portrait: Portrait, color: str) -> set[str]:
 
 
 def paint(
-    boxes: Sequence[Box], parts: Sequence[Part], *, color: str, rms: Sequence[float], theme: Theme
-) -> tuple[list[go.Bar], dict[Part, str]]:
+    boxes: Sequence[Box], parts: Sequence[DrawnTensors], *, color: str, rms: Sequence[float], theme: Theme
+) -> tuple[list[go.Bar], dict[DrawnTensors, str]]:
     """Draw the rectangles, those that hold NaN or infinity in red whatever else the colors tell.
 
     Args:
@@ -88,7 +88,7 @@ def paint(
     return traces, inks
 
 
-def _grouped(boxes: Sequence[Box], color: str, sizes: dict[Part, Magnitude]) -> Iterator[tuple[str, list[Box]]]:
+def _grouped(boxes: Sequence[Box], color: str, sizes: dict[DrawnTensors, Magnitude]) -> Iterator[tuple[str, list[Box]]]:
     """The rectangles by what their color tells, in the order of the legend; second names come last."""
     tied = [box for box in boxes if box.part.kind == "tied"]
     broken = [box for box in boxes if sizes[box.part].broken]
@@ -115,7 +115,7 @@ def _told_apart(boxes: Sequence[Box], color: str) -> dict[str, list[Box]]:
     return found
 
 
-def _told(part: Part, color: str) -> str:
+def _told(part: DrawnTensors, color: str) -> str:
     """What a rectangle's color tells of it."""
     if color == "dtype":
         return part.dtype
@@ -124,7 +124,7 @@ def _told(part: Part, color: str) -> str:
     return KINDS[part.kind]
 
 
-def _ground(part: Part, number: int, color: str, theme: Theme) -> str:
+def _ground(part: DrawnTensors, number: int, color: str, theme: Theme) -> str:
     """The color of a rectangle: soft, as the areas are large."""
     kinds: dict[Kind, str] = dict(zip(KINDS, (theme.groups[each] for each in (1, 2, 4, 5, 3, 6, 0)), strict=True))
     if part.kind == "tied":
@@ -161,7 +161,7 @@ def _shade(rms: Sequence[float], theme: Theme) -> dict[str, Any]:
 
 
 def _bars(
-    boxes: Sequence[Box], parts: Sequence[Part], *, name: str, marker: dict[str, Any], hovers: Sequence[str]
+    boxes: Sequence[Box], parts: Sequence[DrawnTensors], *, name: str, marker: dict[str, Any], hovers: Sequence[str]
 ) -> go.Bar:
     return go.Bar(
         name=plain(shorten(name, 40)),
@@ -178,7 +178,7 @@ def _bars(
     )
 
 
-def _hover(part: Part, size: Magnitude) -> str:
+def _hover(part: DrawnTensors, size: Magnitude) -> str:
     lines = [plain(part.pattern or part.label)]
     if part.kind == "vectors":
         lines.append(f"{plural(part.count, 'vector')}: {part.parameters:,} parameters")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from inspector.analyses.overview.figures_colors import Box
-from inspector.analyses.overview.figures_parts import Column, Part, Portrait
+from inspector.analyses.overview.figures_parts import Column, DrawnTensors, Portrait
 from inspector.analyses.overview.words import HEADS
 from inspector.plotting.lettering import text_width
 from inspector.text import count_text
@@ -51,7 +51,7 @@ class Absent:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class OverviewLayout:
     """What is drawn where, in pixels from the top left."""
 
     boxes: tuple[Box, ...]
@@ -62,7 +62,7 @@ class Layout:
     bottom: float
 
 
-def arrange(portrait: Portrait) -> Layout:
+def arrange(portrait: Portrait) -> OverviewLayout:
     """Draw columns side by side; absent heads stand above second names, or in a column apart."""
     apart = bool(portrait.absent) and not any(column.is_tied for column in portrait.columns)
     widths, heights = _extents(portrait.columns, WIDTH - (TIED + GAP if apart else 0))
@@ -91,7 +91,7 @@ def arrange(portrait: Portrait) -> Layout:
     if pairs:
         notes.append(_tie_note(*pairs[0], bottom))
     loops = tuple(_loop(source, second, bottom) for source, second in pairs)
-    return Layout(tuple(boxes), tuple(notes), tuple(absent), loops, right, bottom)
+    return OverviewLayout(tuple(boxes), tuple(notes), tuple(absent), loops, right, bottom)
 
 
 def tied_pairs(portrait: Portrait, boxes: Sequence[Box]) -> list[tuple[Box, Box]]:
@@ -142,21 +142,21 @@ def extents(
     return along, [area * low / own for area, own in zip(areas, along, strict=True)]
 
 
-def _stacked(parts: Sequence[Part], left: float, width: float, height: float) -> Iterator[Box]:
+def _stacked(parts: Sequence[DrawnTensors], left: float, width: float, height: float) -> Iterator[Box]:
     """Second names, one below the other at the foot of the columns, where their curves end."""
     own = height / len(parts)
     for number, part in enumerate(parts):
         yield Box(part, left, HEIGHT - height + number * own, width, own)
 
 
-def placed(parts: Sequence[Part], left: float, width: float, height: float) -> Iterator[Box]:
+def placed(parts: Sequence[DrawnTensors], left: float, width: float, height: float) -> Iterator[Box]:
     """Fill a column with rows of parts, each row as many as look most like squares; a kind begins a row."""
     total = sum(part.parameters for part in parts)
     if not total:
         return
     scale = width * height / total
     top = 0.0
-    row: list[Part] = []
+    row: list[DrawnTensors] = []
     for part in parts:
         if row and (row[0].kind != part.kind or _oddest([*row, part], width, scale) > _oddest(row, width, scale)):
             yield from _row(row, left, top, width, scale)
@@ -166,11 +166,11 @@ def placed(parts: Sequence[Part], left: float, width: float, height: float) -> I
     yield from _row(row, left, top, width, scale)
 
 
-def _row_height(row: Sequence[Part], width: float, scale: float) -> float:
+def _row_height(row: Sequence[DrawnTensors], width: float, scale: float) -> float:
     return sum(part.parameters for part in row) * scale / width
 
 
-def _row(row: Sequence[Part], left: float, top: float, width: float, scale: float) -> Iterator[Box]:
+def _row(row: Sequence[DrawnTensors], left: float, top: float, width: float, scale: float) -> Iterator[Box]:
     height = _row_height(row, width, scale)
     for part in row:
         own = part.parameters * scale / height
@@ -178,7 +178,7 @@ def _row(row: Sequence[Part], left: float, top: float, width: float, scale: floa
         left += own
 
 
-def _oddest(row: Sequence[Part], width: float, scale: float) -> float:
+def _oddest(row: Sequence[DrawnTensors], width: float, scale: float) -> float:
     """The largest ratio of sides in a row."""
     height = _row_height(row, width, scale)
     widths = [part.parameters * scale / height for part in row]

@@ -13,8 +13,8 @@ from inspector.analyses.overview.figures_layout import (
     SMALL,
     SPACE,
     Absent,
-    Layout,
     Note,
+    OverviewLayout,
     extents,
     placed,
     tie_text,
@@ -32,7 +32,7 @@ MARGIN = 24.0  # at the right, where something is tied
 TURN = 6.0  # radius of a line's corner, and between two lines
 
 
-def arrange_narrow(portrait: Portrait) -> Layout:
+def arrange_narrow(portrait: Portrait) -> OverviewLayout:
     """Draw bands one below the other, each with its name above it; absent heads follow."""
     width = WIDTH - (MARGIN if portrait.ties else 0.0)
     fixed = [SECOND * len(column.parts) if column.is_tied else NARROWEST for column in portrait.columns]
@@ -61,7 +61,7 @@ def arrange_narrow(portrait: Portrait) -> Layout:
         absent += _absent(portrait, top)
         bottom = absent[-1].top + absent[-1].height
     loops = tuple(_bracket(source, second, width, number) for number, (source, second) in enumerate(pairs))
-    return Layout(tuple(boxes), tuple(notes), tuple(absent), loops, WIDTH, bottom + 8)
+    return OverviewLayout(tuple(boxes), tuple(notes), tuple(absent), loops, WIDTH, bottom + 8)
 
 
 def _band(column: Column, top: float, height: float, width: float) -> Iterator[Box]:

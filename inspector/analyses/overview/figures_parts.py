@@ -29,7 +29,7 @@ _PLAIN = {"weight", "bias", "dense", "linear", "proj", "weight_packed", "qweight
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class DrawnTensors:
     """Tensors that are drawn as one: a matrix, all experts' matrices of a layer, or the vectors of a column."""
 
     label: str  # "query"
@@ -48,7 +48,7 @@ class Column:
     """Parts that are drawn in one column: a layer, or what comes before or after all layers."""
 
     label: str  # "layer 0", "layers 3–60", "embeddings", "heads"
-    parts: tuple[Part, ...]
+    parts: tuple[DrawnTensors, ...]
     stack: str = ""  # of layers: "encoder"; "layers" where there is one stack alone; "" for what is no layer
     times: int = 1  # layers that it stands for
     alike: bool = True  # they are identical; else the first of them is drawn
@@ -81,7 +81,7 @@ class Portrait:
     absent: tuple[str, ...] = ()  # heads that the files have no weights for, as `Overview.heads` names them
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[DrawnTensors, ...]:
         """All parts, column after column."""
         return tuple(part for column in self.columns for part in column.parts)
 
@@ -97,7 +97,7 @@ class Magnitude:
     broken: int  # tensors with NaN or infinity
 
 
-def measure(part: Part, rms: Sequence[float]) -> Magnitude:
+def measure(part: DrawnTensors, rms: Sequence[float]) -> Magnitude:
     """Say how large a part's numbers are.
 
     Args:
@@ -190,7 +190,7 @@ def _fold(prefix: str, layers: dict[int, list[_Tensor]], *, several: bool) -> It
         )
 
 
-def _parts(layers: Sequence[Sequence[_Tensor]], kind: Kind | None, *, prefix: str = "") -> tuple[Part, ...]:
+def _parts(layers: Sequence[Sequence[_Tensor]], kind: Kind | None, *, prefix: str = "") -> tuple[DrawnTensors, ...]:
     """A part for each matrix of the first layer, equal names of one layer together, and one for all vectors."""
     counts = Counter(tensor[:3] for tensor in layers[0])
     held: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)  # name -> file and place, of all layers
@@ -210,7 +210,7 @@ def _parts(layers: Sequence[Sequence[_Tensor]], kind: Kind | None, *, prefix: st
         dtypes = " and ".join(sorted({dtype for _, _, dtype, _ in vectors}))
         many = sum(count for *_, count in vectors)
         every = _held(chain.from_iterable(held[name] for name, *_ in vectors))
-        parts.append(Part("norms, biases", "vectors", prefix, (), dtypes, many, parameters, **every))
+        parts.append(DrawnTensors("norms, biases", "vectors", prefix, (), dtypes, many, parameters, **every))
     return tuple(parts)
 
 
@@ -223,9 +223,9 @@ def _is_matrix(shape: tuple[int, ...]) -> bool:
     return sum(size > 1 for size in shape) > 1
 
 
-def _part(name: str, shape: tuple[int, ...], dtype: str, kind: Kind) -> Part:
+def _part(name: str, shape: tuple[int, ...], dtype: str, kind: Kind) -> DrawnTensors:
     words = [word for word in name.split(".") if word not in _PLAIN and not word.isdigit() and word != "*"]
-    return Part(words[-1] if words else name, kind, name, shape, dtype, 1, math.prod(shape))
+    return DrawnTensors(words[-1] if words else name, kind, name, shape, dtype, 1, math.prod(shape))
 
 
 def _kind(name: str) -> Kind:

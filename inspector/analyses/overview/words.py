@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from inspector.analyses.overview.figures_parts import Magnitude, Part
+from inspector.analyses.overview.figures_parts import DrawnTensors, Magnitude
 from inspector.analyses.overview.result import ListedTensor, Overview
 from inspector.analyses.overview.result_gguf import GgufFacts
 from inspector.names import group_names, list_pattern
@@ -155,7 +155,7 @@ def _sizes(size: Magnitude) -> dict[str, str]:
     return {**({"RMS": rms} if size.measured else {}), **({"NaN or infinity": f"in {broken}"} if size.broken else {})}
 
 
-def part_facts(part: Part, size: Magnitude) -> dict[str, str]:
+def part_facts(part: DrawnTensors, size: Magnitude) -> dict[str, str]:
     """What is known of one rectangle of the portrait."""
     if part.kind == "vectors":
         return {"Vectors": f"{part.count:,}", "Parameters": f"{part.parameters:,}", **_sizes(size)}

@@ -19,7 +19,7 @@ from inspector.analyses.padding.request import PaddingRequest
 from inspector.analyses.padding.result import Padding, PaddingRow
 from inspector.analyses.padding.words import Named, agreement, loading, no_row, verdict
 from inspector.errors import CheckpointError, InspectorError, NotInCheckpointError
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.families import declares_tie
 from inspector.models.loading import load
 from inspector.models.running import Loaded
@@ -37,7 +37,7 @@ AVERAGING = ["sentence", "tokens", "padding", "cosine", "difference", "relative"
 
 @answers(PaddingRequest)
 def padding(
-    checkpoint: Checkpoint, request: PaddingRequest, *, progress: Progress, show: Show[Padding] | None = None
+    checkpoint: StagedCheckpoint, request: PaddingRequest, *, progress: Progress, show: Show[Padding] | None = None
 ) -> Padding:
     """Describe the padding vector and prove on this checkpoint what moves it.
 
@@ -78,7 +78,7 @@ def padding(
 
 
 def describe(
-    checkpoint: Checkpoint, matrix: torch.Tensor, facts: RowFacts, vocabulary: pd.DataFrame, index: int
+    checkpoint: StagedCheckpoint, matrix: torch.Tensor, facts: RowFacts, vocabulary: pd.DataFrame, index: int
 ) -> PaddingRow:
     """Describe one row of a matrix and where it lies among the others.
 
@@ -104,7 +104,7 @@ def describe(
 
 
 def _places(
-    checkpoint: Checkpoint, matrix: torch.Tensor, facts: RowFacts, vocabulary: pd.DataFrame, index: int
+    checkpoint: StagedCheckpoint, matrix: torch.Tensor, facts: RowFacts, vocabulary: pd.DataFrame, index: int
 ) -> pd.DataFrame:
     """How far the row lies from the mean, from [UNK] and from rows that stand for nothing."""
     unused = facts.finite & torch.tensor(vocabulary["kind"].isin(["unused", "no token"]).tolist())
@@ -123,7 +123,7 @@ def _places(
     return pd.DataFrame(found, columns=PLACES)
 
 
-def _name(checkpoint: Checkpoint) -> Named:
+def _name(checkpoint: StagedCheckpoint) -> Named:
     """Ask tokenizer, config.json and the embedding module which row is padding."""
     token, token_id = checkpoint.tokens.role("pad") if checkpoint.tokens else (None, None)
     known, padding_idx, config_id = True, None, None
@@ -135,7 +135,7 @@ def _name(checkpoint: Checkpoint) -> Named:
     return Named(token, token_id, config_id, padding_idx, known, checkpoint.tokens is not None)
 
 
-def _padding_idx(checkpoint: Checkpoint) -> int | None:
+def _padding_idx(checkpoint: StagedCheckpoint) -> int | None:
     """The padding_idx of the embedding module, by building the base model without memory."""
     from inspector.models.build import meta_model, task_class
 
@@ -149,7 +149,7 @@ def _padding_idx(checkpoint: Checkpoint) -> int | None:
     return getattr(module, "padding_idx", None)
 
 
-def _reason(checkpoint: Checkpoint, text: str | None, index: int | None) -> str:
+def _reason(checkpoint: StagedCheckpoint, text: str | None, index: int | None) -> str:
     """Why nothing can be run; "" where it can."""
     if index is None:
         return measuring.NO_ROW
@@ -160,7 +160,7 @@ def _reason(checkpoint: Checkpoint, text: str | None, index: int | None) -> str:
     return "" if text is not None else measuring.NO_TEXT
 
 
-def _find_row(checkpoint: Checkpoint, named: Named, *, rows: int) -> tuple[int | None, bool]:
+def _find_row(checkpoint: StagedCheckpoint, named: Named, *, rows: int) -> tuple[int | None, bool]:
     """The row to look at, and whether it only stands in for padding."""
     if named.row is not None:
         return (named.row, False) if 0 <= named.row < rows else (None, False)
@@ -176,7 +176,7 @@ def _id_or_none(value: object) -> int | None:
 
 
 def _average(
-    checkpoint: Checkpoint, batch: PaddedBatch, loaded: Loaded | None, request: PaddingRequest, progress: Progress
+    checkpoint: StagedCheckpoint, batch: PaddedBatch, loaded: Loaded | None, request: PaddingRequest, progress: Progress
 ) -> tuple[pd.DataFrame | None, str]:
     """Average over the batch with whatever model there is, or say why there is none."""
     try:
@@ -189,7 +189,7 @@ def _average(
 
 
 def _answer(
-    checkpoint: Checkpoint,
+    checkpoint: StagedCheckpoint,
     named: Named,
     measured: PaddingExperiments,
     *,
@@ -249,14 +249,14 @@ def _answer(
     )
 
 
-def _zeroed_by(checkpoint: Checkpoint, row: PaddingRow | None) -> str:
+def _zeroed_by(checkpoint: StagedCheckpoint, row: PaddingRow | None) -> str:
     """The class that sets the row to zero after loading it; "" where it leaves it as it is."""
     if row is None or row.is_zero or row.token_id not in checkpoint.zeroed_rows:
         return ""
     return checkpoint.own_class.__name__
 
 
-def _other_side(checkpoint: Checkpoint) -> tuple[str, ...]:
+def _other_side(checkpoint: StagedCheckpoint) -> tuple[str, ...]:
     """That the batch is padded on the other side than the tokenizer pads on."""
     left = checkpoint.tokens is not None and checkpoint.tokens.padding_side == "left"
     return (measuring.ON_THE_RIGHT,) if left else ()
@@ -266,7 +266,7 @@ def _or_empty(frame: pd.DataFrame | None, columns: list[str]) -> pd.DataFrame:
     return pd.DataFrame(columns=columns) if frame is None else frame
 
 
-def _lines(checkpoint: Checkpoint, batch: PaddedBatch | None) -> tuple[str, ...]:
+def _lines(checkpoint: StagedCheckpoint, batch: PaddedBatch | None) -> tuple[str, ...]:
     """The batch as the model read it, a line a sentence."""
     if batch is None:
         return ()
@@ -274,12 +274,12 @@ def _lines(checkpoint: Checkpoint, batch: PaddedBatch | None) -> tuple[str, ...]
     return tuple(" ".join(visible(index) for index in line) for line in batch.ids.tolist())
 
 
-def _declares_tie(checkpoint: Checkpoint) -> bool:
+def _declares_tie(checkpoint: StagedCheckpoint) -> bool:
     config = checkpoint.manifest.config
     return config is not None and declares_tie(config, checkpoint.family) and _writes(checkpoint)
 
 
-def _writes(checkpoint: Checkpoint) -> bool:
+def _writes(checkpoint: StagedCheckpoint) -> bool:
     """Whether this kind of model has a class with an output matrix, as CLIP's text part has not."""
     from inspector.models.build import LANGUAGE_TASKS, find_class
 
@@ -290,7 +290,7 @@ def _writes(checkpoint: Checkpoint) -> bool:
 
 
 def _output_row(
-    checkpoint: Checkpoint, vocabulary: pd.DataFrame, row: PaddingRow | None, measured: PaddingExperiments
+    checkpoint: StagedCheckpoint, vocabulary: pd.DataFrame, row: PaddingRow | None, measured: PaddingExperiments
 ) -> PaddingRow | None:
     """The same token's row where the output matrix is another one."""
     if measured.loaded is None or measured.tied is not False or row is None:

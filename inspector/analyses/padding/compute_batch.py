@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from inspector.errors import RequestError
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.inputs import IGNORED
 from inspector.store.readers.levels import read_setting
 
@@ -49,7 +49,7 @@ class PaddedBatch:
         return inputs
 
 
-def encode_batch(checkpoint: Checkpoint, sentences: tuple[str, ...], *, pad_id: int) -> PaddedBatch:
+def encode_batch(checkpoint: StagedCheckpoint, sentences: tuple[str, ...], *, pad_id: int) -> PaddedBatch:
     """Tokenize sentences and pad them so that there is padding.
 
     Args:

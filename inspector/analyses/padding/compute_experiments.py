@@ -25,7 +25,7 @@ from inspector.analyses.padding.compute_gradient import (
 )
 from inspector.analyses.padding.result import AS_IT_IS, FRESH, LIFTED, UNMASKED, UNTIED, PaddingGradient
 from inspector.models.build import MODEL_ERRORS
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.loading import load, plan_for
 from inspector.models.naming import input_embedding
 from inspector.models.placing.device import pick_device
@@ -54,7 +54,7 @@ class PaddingExperiments:
 
 
 def measure(
-    checkpoint: Checkpoint,
+    checkpoint: StagedCheckpoint,
     batch: PaddedBatch,
     *,
     row: int,
@@ -101,7 +101,7 @@ def measure(
 
 
 def _unfit(
-    checkpoint: Checkpoint, batch: PaddedBatch, task: str, *, device: Device, dtype: Dtype
+    checkpoint: StagedCheckpoint, batch: PaddedBatch, task: str, *, device: Device, dtype: Dtype
 ) -> PaddingExperiments | None:
     """Why a backward pass cannot be run where the model would; None where it can."""
     where = pick_device(checkpoint.settings.device if device == "auto" else device)
@@ -112,21 +112,21 @@ def _unfit(
     return None
 
 
-def _unmeasurable(checkpoint: Checkpoint, loaded: Loaded, task: str) -> PaddingExperiments | None:
+def _unmeasurable(checkpoint: StagedCheckpoint, loaded: Loaded, task: str) -> PaddingExperiments | None:
     """Why this model's gradients cannot be measured; None where they can."""
     if task == "seq2seq_lm" and not reads_input_matrix(loaded.model):
         return PaddingExperiments(words.NOT_SHARED.format(name=checkpoint.name), "no pass reads the shared matrix")
     return None
 
 
-def _task(checkpoint: Checkpoint) -> str | None:
+def _task(checkpoint: StagedCheckpoint) -> str | None:
     if checkpoint.config.is_encoder_decoder:
         return "seq2seq_lm"
     return next(iter(checkpoint.language_heads), None)
 
 
 def _ask(
-    checkpoint: Checkpoint, batch: PaddedBatch, task: str, ordinary: torch.Tensor
+    checkpoint: StagedCheckpoint, batch: PaddedBatch, task: str, ordinary: torch.Tensor
 ) -> tuple[PaddedBatch | None, torch.Tensor | None, str]:
     """What the model reads and is asked for, in words too; or why it cannot be asked."""
     if task == "causal_lm":
@@ -142,7 +142,7 @@ def _ask(
 
 
 def _differentiate(
-    checkpoint: Checkpoint, work: Work, loaded: Loaded, *, row: int, vocabulary: pd.DataFrame, progress: Progress
+    checkpoint: StagedCheckpoint, work: Work, loaded: Loaded, *, row: int, vocabulary: pd.DataFrame, progress: Progress
 ) -> PaddingExperiments:
     """Run every experiment, or say that the model's own loss does not run."""
     try:
@@ -154,7 +154,7 @@ def _differentiate(
 
 
 def _run(
-    checkpoint: Checkpoint, work: Work, loaded: Loaded, *, row: int, vocabulary: pd.DataFrame, progress: Progress
+    checkpoint: StagedCheckpoint, work: Work, loaded: Loaded, *, row: int, vocabulary: pd.DataFrame, progress: Progress
 ) -> PaddingExperiments:
     tied = is_tied(loaded.model)
     blocked = any(module.padding_idx == row for module in look_ups(loaded.model))

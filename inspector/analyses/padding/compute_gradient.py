@@ -30,7 +30,7 @@ from inspector.analyses.padding.compute_taps import (
     tapped,
 )
 from inspector.errors import NotInCheckpointError
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.inputs import IGNORED
 from inspector.models.naming import input_embedding
 from inspector.models.running import MEMORY_SHARE, Loaded
@@ -181,7 +181,7 @@ def fresh_model(loaded: Loaded) -> PreTrainedModel:
     return model.eval()
 
 
-def too_large(checkpoint: Checkpoint, batch: PaddedBatch, device: torch.device, *, models: int) -> str | None:
+def too_large(checkpoint: StagedCheckpoint, batch: PaddedBatch, device: torch.device, *, models: int) -> str | None:
     """Say that a backward pass would not fit, before anything is loaded for it.
 
     Args:

@@ -12,13 +12,13 @@ from inspector.errors import CheckpointError, InspectorError
 from inspector.models.loading import load, plan_for
 from inspector.progress import Progress
 from inspector.request import answers
-from inspector.results.placement import DISK, Placement, Way
+from inspector.results.placement import DISK, Placement, PlacementOption
 from inspector.settings import Device, Dtype
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-    from inspector.models.checkpoint import Checkpoint
+    from inspector.models.checkpoint import StagedCheckpoint
     from inspector.models.placing.pacing import Estimate
     from inspector.models.placing.placement import Plan
 
@@ -26,7 +26,7 @@ TOKENS = 16  # of the streamed pass whose time is estimated
 
 
 @answers(PlacementRequest)
-def placement(checkpoint: Checkpoint, request: PlacementRequest, *, progress: Progress) -> Placement:
+def placement(checkpoint: StagedCheckpoint, request: PlacementRequest, *, progress: Progress) -> Placement:
     """Plan where a model runs and its other ways, by its sizes; where "stream" is asked for, its pass is timed.
 
     Raises:
@@ -41,8 +41,8 @@ def placement(checkpoint: Checkpoint, request: PlacementRequest, *, progress: Pr
 
 
 def _ways(
-    checkpoint: Checkpoint, task: str, plan: Plan, request: PlacementRequest, progress: Progress
-) -> Iterator[Way]:
+    checkpoint: StagedCheckpoint, task: str, plan: Plan, request: PlacementRequest, progress: Progress
+) -> Iterator[PlacementOption]:
     """On one device, spread and streamed, each as if it had been chosen."""
     dtype = request.dtype
     for device in cast("tuple[Device, ...]", (plan.device.type, "spread", "stream")):
@@ -50,7 +50,7 @@ def _ways(
             there = plan_for(checkpoint, task, device=device, dtype=dtype)
             timed = _timed(checkpoint, task, dtype, progress) if device == request.device == "stream" else None
         except InspectorError as error:
-            yield Way(device, "", 0, 0, fits=False, seconds=None, note=str(error))
+            yield PlacementOption(device, "", 0, 0, fits=False, seconds=None, note=str(error))
             continue
         found = there.result()
         on_disk = sum(place.nbytes for place in found.places if place.device == DISK)
@@ -58,10 +58,12 @@ def _ways(
         seconds, note = (timed.seconds, timed.basis) if timed else (None, "")
         if device == "stream" and not on_disk:
             fits, note = False, NO_BLOCKS
-        yield Way(device, found.dtype, found.nbytes - on_disk, on_disk, fits=fits, seconds=seconds, note=note)
+        yield PlacementOption(
+            device, found.dtype, found.nbytes - on_disk, on_disk, fits=fits, seconds=seconds, note=note
+        )
 
 
-def _timed(checkpoint: Checkpoint, task: str, dtype: Dtype, progress: Progress) -> Estimate | None:
+def _timed(checkpoint: StagedCheckpoint, task: str, dtype: Dtype, progress: Progress) -> Estimate | None:
     from inspector.models.placing.pacing import estimate
     from inspector.models.running import memory_guard
 
@@ -71,7 +73,7 @@ def _timed(checkpoint: Checkpoint, task: str, dtype: Dtype, progress: Progress) 
         return estimate(loaded.stream, min(TOKENS, checkpoint.positions or TOKENS)) if loaded.stream else None
 
 
-def _task(checkpoint: Checkpoint) -> str:
+def _task(checkpoint: StagedCheckpoint) -> str:
     """The head that the pages run, else the base model; where the file holds neither, the class that config.json names.
 
     Of an encoder and decoder, its own class with a head goes before the base model.
@@ -90,7 +92,7 @@ def _task(checkpoint: Checkpoint) -> str:
     return "base" if _filled(checkpoint, base) else OWN
 
 
-def _filled(checkpoint: Checkpoint, base: type[PreTrainedModel]) -> bool:
+def _filled(checkpoint: StagedCheckpoint, base: type[PreTrainedModel]) -> bool:
     """Whether the file has all that the base model computes with: a class may be a part of it, as a vocoder is."""
     from inspector.models.build import needed, tied_as_loaded
 

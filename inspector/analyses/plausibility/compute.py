@@ -7,14 +7,14 @@ from inspector.analyses.plausibility.compute_masked import judge_masked
 from inspector.analyses.plausibility.request import PlausibilityRequest
 from inspector.analyses.plausibility.result import Plausibility
 from inspector.errors import NotInCheckpointError
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.heads import is_decoder_only
 from inspector.progress import Progress
 from inspector.request import answers
 
 
 @answers(PlausibilityRequest)
-def plausibility(checkpoint: Checkpoint, request: PlausibilityRequest, *, progress: Progress) -> Plausibility:
+def plausibility(checkpoint: StagedCheckpoint, request: PlausibilityRequest, *, progress: Progress) -> Plausibility:
     """Judge every token of a text: masked in turn, or from the tokens before it, as the model was trained.
 
     Args:

@@ -19,7 +19,7 @@ from inspector.analyses.plausibility.compute_reading import (
 from inspector.analyses.plausibility.request import PlausibilityRequest
 from inspector.analyses.plausibility.result import Plausibility
 from inspector.errors import NotInCheckpointError, RequestError
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.loading import load
 from inspector.models.reading.readout import block_states
 from inspector.models.running import LARGE_LOGITS, Forward, Loaded, forward, memory_guard
@@ -29,7 +29,11 @@ ROUNDING = 8  # units in the last place by which a state may differ from its twi
 
 
 def judge_causal(
-    checkpoint: Checkpoint, request: PlausibilityRequest, *, progress: Progress, by_blocks_from: int = LARGE_LOGITS
+    checkpoint: StagedCheckpoint,
+    request: PlausibilityRequest,
+    *,
+    progress: Progress,
+    by_blocks_from: int = LARGE_LOGITS,
 ) -> Plausibility:
     """Judge token i by the model's own logits at position i - 1.
 
@@ -90,7 +94,7 @@ def judge_causal(
     )
 
 
-def _run(checkpoint: Checkpoint, loaded: Loaded, encoding: Encoding, by_blocks_from: int) -> Forward:
+def _run(checkpoint: StagedCheckpoint, loaded: Loaded, encoding: Encoding, by_blocks_from: int) -> Forward:
     """Run the text once.
 
     Of a family that is not in the table, nobody knows that it reads from left to right. A second line in the same

@@ -20,7 +20,7 @@ from inspector.analyses.plausibility.compute_reading import (
 from inspector.analyses.plausibility.request import PlausibilityRequest
 from inspector.analyses.plausibility.result import Plausibility
 from inspector.errors import RequestError
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.loading import load
 from inspector.models.masking.head import USUAL, Room, Row, masked_logits
 from inspector.models.masking.text import require_masked_lm
@@ -29,7 +29,7 @@ from inspector.progress import Progress
 
 
 def judge_masked(
-    checkpoint: Checkpoint, request: PlausibilityRequest, *, progress: Progress, room: Room = USUAL
+    checkpoint: StagedCheckpoint, request: PlausibilityRequest, *, progress: Progress, room: Room = USUAL
 ) -> Plausibility:
     """Mask each token in turn.
 
@@ -98,7 +98,7 @@ def _row(encoding: Encoding, place: int, mask: int, words: Sequence[int] | None)
 
 
 def _read(
-    checkpoint: Checkpoint, loaded: Loaded, rows: Sequence[Row], encoding: Encoding, *, k: int, room: Room
+    checkpoint: StagedCheckpoint, loaded: Loaded, rows: Sequence[Row], encoding: Encoding, *, k: int, room: Room
 ) -> Iterator[tuple[int, TokenReading, float]]:
     """Read each row's logits as they come: which row, what it says, milliseconds to get it."""
     started = time.perf_counter()

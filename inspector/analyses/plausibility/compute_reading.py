@@ -11,7 +11,7 @@ import torch
 from tokenizers import Encoding
 
 from inspector.analyses.plausibility.words import stands_for_unknown
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.damage import damaged
 from inspector.models.reading.readout import read
 from inspector.models.running import Loaded
@@ -39,7 +39,7 @@ class Totals:
     perplexity: float  # exp of the negative mean
 
     @classmethod
-    def of(cls, readings: Mapping[int, TokenReading], checkpoint: Checkpoint, loaded: Loaded) -> Totals:
+    def of(cls, readings: Mapping[int, TokenReading], checkpoint: StagedCheckpoint, loaded: Loaded) -> Totals:
         """Add readings up.
 
         Raises:

@@ -15,7 +15,7 @@ from inspector.analyses.pretraining.request import PretrainRequest
 from inspector.analyses.pretraining.result import Pretraining
 from inspector.analyses.pretraining.words import NO_NEXT_SENTENCE
 from inspector.errors import NotInCheckpointError, RequestError
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.damage import damaged
 from inspector.models.inputs import IGNORED, HeadInput, HeadRun, arguments, encode_all, run_head
 from inspector.models.loading import load
@@ -39,7 +39,7 @@ class Masking:
 
 
 @answers(PretrainRequest)
-def pretrain(checkpoint: Checkpoint, request: PretrainRequest, *, progress: Progress) -> Pretraining:
+def pretrain(checkpoint: StagedCheckpoint, request: PretrainRequest, *, progress: Progress) -> Pretraining:
     """Mask a text as BERT's pre-training does, and take the losses of its objective.
 
     Args:
@@ -92,7 +92,7 @@ def pretrain(checkpoint: Checkpoint, request: PretrainRequest, *, progress: Prog
     )
 
 
-def mask_tokens(checkpoint: Checkpoint, given: HeadInput, *, share: float, seed: int) -> Masking:
+def mask_tokens(checkpoint: StagedCheckpoint, given: HeadInput, *, share: float, seed: int) -> Masking:
     """Choose ordinary tokens at random, and mask, replace or keep each.
 
     Raises:
@@ -130,7 +130,7 @@ def _fate(drawn: float, before: int, mask: int, word: int) -> tuple[str, int]:
     return KEPT, before
 
 
-def _require_head(checkpoint: Checkpoint) -> None:
+def _require_head(checkpoint: StagedCheckpoint) -> None:
     checkpoint.refuse_adapter()
     if checkpoint.heads["masked_lm"] != "present":
         raise NotInCheckpointError(
@@ -153,7 +153,7 @@ def _run(loaded: Loaded, given: HeadInput, masking: Masking, label: int | None) 
     return run.with_loss(cross_entropy(logits[0], torch.tensor(masking.labels)))
 
 
-def _frame(checkpoint: Checkpoint, masking: Masking, logits: torch.Tensor) -> pd.DataFrame:
+def _frame(checkpoint: StagedCheckpoint, masking: Masking, logits: torch.Tensor) -> pd.DataFrame:
     """The labels table; see results.Pretraining.tokens."""
     tokens = checkpoint.require_tokens()
     log_probability = logits.log_softmax(dim=1)

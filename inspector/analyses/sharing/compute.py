@@ -27,7 +27,7 @@ from inspector.store.manifests.columns import TensorInfo
 from inspector.text import plural
 
 if TYPE_CHECKING:
-    from inspector.models.checkpoint import Checkpoint
+    from inspector.models.checkpoint import StagedCheckpoint
 
 
 CONFIG = "config.json"
@@ -35,7 +35,7 @@ CONFIG = "config.json"
 Inputs = Mapping[str, torch.Tensor] | tuple[torch.Tensor, ...]
 
 
-def sharing(checkpoint: Checkpoint, *, progress: Progress, count_reuse: bool = True) -> Sharing:
+def sharing(checkpoint: StagedCheckpoint, *, progress: Progress, count_reuse: bool = True) -> Sharing:
     """Audit the sharing of a checkpoint's parameters.
 
     The model is built as the class that config.json names, in the stored dtype and without its
@@ -89,7 +89,7 @@ def sharing(checkpoint: Checkpoint, *, progress: Progress, count_reuse: bool = T
     return replace(found, groups=tuple(replace(g, reason=g.reason.replace(CONFIG, file)) for g in found.groups))
 
 
-def _loaded(checkpoint: Checkpoint, model_class: type[PreTrainedModel]) -> PreTrainedModel:
+def _loaded(checkpoint: StagedCheckpoint, model_class: type[PreTrainedModel]) -> PreTrainedModel:
     """The model with its numbers, for a class whose code looks at them."""
     return build_model(model_class, checkpoint.config, checkpoint.state, name=checkpoint.name)[0]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import plotly.graph_objects as go
 
-from inspector.analyses.sharing.figures_layout import BETWEEN, LINE, PART, PARTS, Layout, Node, arrange
+from inspector.analyses.sharing.figures_layout import BETWEEN, LINE, PART, PARTS, Node, SharingLayout, arrange
 from inspector.analyses.sharing.figures_narrow import arrange_narrow
 from inspector.analyses.sharing.figures_words import (
     VERDICTS,
@@ -100,7 +100,7 @@ def _color(group: int, theme: Theme, *, alone: str) -> str:
     return alone if group < 0 else theme.groups[group % len(theme.groups)]
 
 
-def _boxes(rows: pd.DataFrame, layout: Layout, *, theme: Theme, tensors: pd.DataFrame) -> go.Bar:
+def _boxes(rows: pd.DataFrame, layout: SharingLayout, *, theme: Theme, tensors: pd.DataFrame) -> go.Bar:
     return go.Bar(
         name="names",
         orientation="h",
@@ -122,7 +122,7 @@ def _boxes(rows: pd.DataFrame, layout: Layout, *, theme: Theme, tensors: pd.Data
     )
 
 
-def _sizes(rows: pd.DataFrame, layout: Layout, *, theme: Theme) -> go.Bar:
+def _sizes(rows: pd.DataFrame, layout: SharingLayout, *, theme: Theme) -> go.Bar:
     largest = max([1, *column(rows, "nbytes")])
     return go.Bar(
         name="size",
@@ -137,7 +137,7 @@ def _sizes(rows: pd.DataFrame, layout: Layout, *, theme: Theme) -> go.Bar:
     )
 
 
-def _storage(layout: Layout, groups: Sequence[SharedGroup], *, theme: Theme) -> go.Bar:
+def _storage(layout: SharingLayout, groups: Sequence[SharedGroup], *, theme: Theme) -> go.Bar:
     boxes = [(node, part) for node in layout.nodes for part in node.parts]
     return go.Bar(
         name="storage",
@@ -165,7 +165,7 @@ def _selectable(theme: Theme) -> dict[str, Any]:
     }
 
 
-def _curves(layout: Layout, groups: Sequence[SharedGroup], *, theme: Theme) -> list[go.Scatter]:
+def _curves(layout: SharingLayout, groups: Sequence[SharedGroup], *, theme: Theme) -> list[go.Scatter]:
     return [
         go.Scatter(
             name=f"row {curve.row}",
@@ -183,13 +183,13 @@ def _curves(layout: Layout, groups: Sequence[SharedGroup], *, theme: Theme) -> l
     ]
 
 
-def _row_ends(layout: Layout) -> list[tuple[float, float, int]]:
+def _row_ends(layout: SharingLayout) -> list[tuple[float, float, int]]:
     """(x, y, group) of every row's end."""
     rows = sorted((row, node.group) for node in layout.nodes for row in node.rows)  # from top to bottom
     return [(layout.right, layout.ys[row], group) for row, group in rows]
 
 
-def _ports(layout: Layout) -> list[tuple[float, float, int]]:
+def _ports(layout: SharingLayout) -> list[tuple[float, float, int]]:
     """(x, y, group) of where curves end at tensors."""
     return [(layout.port, part.y, node.group) for node in layout.nodes for part in node.parts]
 
@@ -216,7 +216,7 @@ def _ends(
     )
 
 
-def _row_annotations(rows: pd.DataFrame, layout: Layout, *, narrow: bool, theme: Theme) -> list[dict[str, Any]]:
+def _row_annotations(rows: pd.DataFrame, layout: SharingLayout, *, narrow: bool, theme: Theme) -> list[dict[str, Any]]:
     """A row's name and size: beside each other, or on a phone one above the other."""
     texts = []
     for row, y in zip(rows.to_dict("records"), layout.ys, strict=True):
@@ -238,7 +238,7 @@ def _row_annotations(rows: pd.DataFrame, layout: Layout, *, narrow: bool, theme:
 
 
 def _node_annotations(
-    layout: Layout, rows: pd.DataFrame, groups: Sequence[SharedGroup], *, theme: Theme
+    layout: SharingLayout, rows: pd.DataFrame, groups: Sequence[SharedGroup], *, theme: Theme
 ) -> list[dict[str, Any]]:
     lines = rows.to_dict("records")
     texts = []
@@ -277,7 +277,7 @@ def _beside(text: str, left: float, y: float, theme: Theme, *, ink: str = "") ->
     return _text(text, left, y, shift=RADIUS + 6, font=font)
 
 
-def _nothing_shared(layout: Layout, *, theme: Theme) -> dict[str, Any]:
+def _nothing_shared(layout: SharingLayout, *, theme: Theme) -> dict[str, Any]:
     text = "<b>nothing is shared</b><br>each name has<br>its own tensor"
     return _text(text, *layout.aside, shift=32, font={"size": 13, "color": theme.muted})
 

@@ -54,7 +54,7 @@ class Curve:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class SharingLayout:
     """What is drawn where: pixels from the top, and across in the units of `width`."""
 
     ys: tuple[float, ...]  # middles of the rows
@@ -93,7 +93,7 @@ class Shared:
         return tuple(NodePart(rows, first + index * (PART + BETWEEN), PART) for index, rows in enumerate(self.tensors))
 
 
-def arrange(rows: pd.DataFrame, groups: Sequence[SharedGroup], tensors: pd.DataFrame) -> Layout:
+def arrange(rows: pd.DataFrame, groups: Sequence[SharedGroup], tensors: pd.DataFrame) -> SharingLayout:
     """Place each storage node beside the middle of its rows, without overlaps.
 
     Args:
@@ -110,7 +110,7 @@ def arrange(rows: pd.DataFrame, groups: Sequence[SharedGroup], tensors: pd.DataF
     tops = _spread([(middle - shared.height / 2, shared.height) for middle, shared in wanted], len(rows) * PITCH)
     nodes = nodes_at([(shared, top) for (_, shared), top in zip(wanted, tops, strict=True)], groups, tensors)
     bottom = max([max(len(rows), 2) * PITCH, *(node.top + node.height for node in nodes)])
-    return Layout(
+    return SharingLayout(
         ys=ys,
         box=BOX,
         right=BOX_RIGHT,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from inspector.analyses.sharing.figures_layout import APART, Curve, Layout, Node, Shared, gather, nodes_at
+from inspector.analyses.sharing.figures_layout import APART, Curve, Node, Shared, SharingLayout, gather, nodes_at
 from inspector.analyses.sharing.result import SharedGroup
 
 WIDTH = 320.0  # pixels for which texts are fitted
@@ -20,7 +20,7 @@ TURN = 5.0  # radius of a line's corner
 NOTHING = 64.0  # height of the text that says that nothing is shared
 
 
-def arrange_narrow(rows: pd.DataFrame, groups: Sequence[SharedGroup], tensors: pd.DataFrame) -> Layout:
+def arrange_narrow(rows: pd.DataFrame, groups: Sequence[SharedGroup], tensors: pd.DataFrame) -> SharingLayout:
     """Place each storage node below the last of its rows, joined by a line at the right.
 
     Args:
@@ -48,7 +48,7 @@ def arrange_narrow(rows: pd.DataFrame, groups: Sequence[SharedGroup], tensors: p
     room = min(LANE * (max(lanes, default=-1) + 1), LANES)
     right = WIDTH - MARGIN - room
     step = room / (max(lanes, default=0) + 1)
-    return Layout(
+    return SharingLayout(
         ys=tuple(ys),
         box=BOX,
         right=right,

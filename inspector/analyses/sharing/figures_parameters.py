@@ -28,12 +28,12 @@ ROOT = "all parameters"
 
 
 @dataclass(slots=True)
-class _Node:
+class _NameNode:
     name: str = ""  # full name of the module or parameter
     label: str = ""  # the part of it below its parent
     parameters: int = 0
     names: int = 0
-    children: dict[str, _Node] = field(default_factory=dict)
+    children: dict[str, _NameNode] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,21 +120,21 @@ def _folded(unique: Sequence[tuple[str, int]]) -> Iterator[tuple[str, int, int]]
         yield group.label, sum(unique[place][1] for place in group.places), len(group.places)
 
 
-def _tree(unique: Iterable[tuple[str, int, int]]) -> _Node:
-    root = _Node()
+def _tree(unique: Iterable[tuple[str, int, int]]) -> _NameNode:
+    root = _NameNode()
     for name, parameters, names in unique:
         root.parameters += parameters
         node = root
         for part in name.split("."):
             path = f"{node.name}.{part}" if node.name else part
-            node = node.children.setdefault(part, _Node(path, part))
+            node = node.children.setdefault(part, _NameNode(path, part))
             node.parameters += parameters
             node.names += names
     _chunk(root)
     return root
 
 
-def _chunk(root: _Node) -> None:
+def _chunk(root: _NameNode) -> None:
     """Put runs of children together where a module has more than can be told apart."""
     todo = [root]
     while todo:
@@ -147,9 +147,9 @@ def _chunk(root: _Node) -> None:
         todo.extend(node.children.values())
 
 
-def _run(children: Sequence[_Node]) -> _Node:
+def _run(children: Sequence[_NameNode]) -> _NameNode:
     first, last = children[0], children[-1]
-    return _Node(
+    return _NameNode(
         name=f"{first.name} … {last.label}",
         label=f"{first.label} … {last.label}",
         parameters=sum(child.parameters for child in children),
@@ -158,7 +158,7 @@ def _run(children: Sequence[_Node]) -> _Node:
     )
 
 
-def _boxes(root: _Node) -> Iterator[_Box]:
+def _boxes(root: _NameNode) -> Iterator[_Box]:
     """Open modules, the largest first, joining one that has one child with that child."""
     opened = {id(node) for node in _largest(root)}
     yield _Box(ROOT, "", ROOT, root.parameters, -1, 0)
@@ -179,7 +179,7 @@ def _boxes(root: _Node) -> Iterator[_Box]:
             todo.extend((node.name, child, branch) for child in node.children.values())
 
 
-def _largest(root: _Node) -> Iterator[_Node]:
+def _largest(root: _NameNode) -> Iterator[_NameNode]:
     """Modules to open, so that there are at most MOST boxes; the root always is."""
     count = itertools.count()  # settles a draw: nodes have no order
     heap = [(-root.parameters, next(count), root)]

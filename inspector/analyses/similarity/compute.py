@@ -12,7 +12,7 @@ from inspector.analyses.similarity import words
 from inspector.analyses.similarity.request import DECLARED, SimilarityRequest
 from inspector.analyses.similarity.result import Similarity
 from inspector.errors import NotInCheckpointError, RequestError
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.loading import load
 from inspector.models.sentences.encoding import Encodings, Padded, encode, states_alone, states_padded
 from inspector.models.sentences.pooling import Linear, TextVector, finish, pair_parts, pool, read_linear, score
@@ -29,7 +29,7 @@ PADDING = ["alone", "masked", "pooled_over_padding", "unmasked", "part", "first_
 
 
 @answers(SimilarityRequest)
-def similarity(checkpoint: Checkpoint, request: SimilarityRequest, *, progress: Progress) -> Similarity:
+def similarity(checkpoint: StagedCheckpoint, request: SimilarityRequest, *, progress: Progress) -> Similarity:
     """Compare the first text with each of the others, as sentence-transformers does.
 
     Every text runs alone. Its vector is the sum of what its tokens bring, through every module that is linear, so the
@@ -101,7 +101,7 @@ def similarity(checkpoint: Checkpoint, request: SimilarityRequest, *, progress: 
     )
 
 
-def _cut(checkpoint: Checkpoint, encodings: Encodings) -> Iterator[str]:
+def _cut(checkpoint: StagedCheckpoint, encodings: Encodings) -> Iterator[str]:
     """A note on texts of which only the beginning was read."""
     (longest, said), most = checkpoint.text_limit, max(encodings.lengths)
     if longest and most > longest:
@@ -122,7 +122,7 @@ def _prompt(stated: SentenceSettings, name: str) -> str:
     return stated.prompts[chosen]
 
 
-def _layers(checkpoint: Checkpoint, stated: SentenceSettings, *, width: int) -> list[Linear | Normalize]:
+def _layers(checkpoint: StagedCheckpoint, stated: SentenceSettings, *, width: int) -> list[Linear | Normalize]:
     """The modules after the pooling, with their weights."""
     layers: list[Linear | Normalize] = []
     for each in stated.after:

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import torch
 
-from inspector.analyses.embeddings.result import Norms
+from inspector.analyses.embeddings.result import RowNorms
 from inspector.analyses.snapshots.request import VitalsRequest
 from inspector.analyses.snapshots.result import Vitals
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.vocabulary.labels import find_row, measured_rows, not_finite_warning
 from inspector.models.vocabulary.rows import BLOCK_NUMEL, RowFacts, blocks
 from inspector.progress import Progress
@@ -21,7 +21,7 @@ SPECIAL = 6  # tokens that are followed where none is named
 
 
 @answers(VitalsRequest)
-def vitals(checkpoint: Checkpoint, request: VitalsRequest, *, progress: Progress) -> Vitals:
+def vitals(checkpoint: StagedCheckpoint, request: VitalsRequest, *, progress: Progress) -> Vitals:
     """Measure the input embedding matrix, (vocab, d_model); nothing else of the file is read.
 
     Args:
@@ -111,8 +111,8 @@ def _directions(rows: torch.Tensor) -> torch.Tensor:
     return torch.nan_to_num(scaled / torch.where(lengths > 0, lengths, 1))
 
 
-def _norms(kept: torch.Tensor) -> Norms:
+def _norms(kept: torch.Tensor) -> RowNorms:
     """Shortest, middle and longest row; NaN where no row is finite."""
     if not len(kept):
-        return Norms(float("nan"), float("nan"), float("nan"))
-    return Norms(float(kept.min()), float(kept.median()), float(kept.max()))
+        return RowNorms(float("nan"), float("nan"), float("nan"))
+    return RowNorms(float(kept.min()), float(kept.median()), float(kept.max()))

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from inspector.analyses.checks.result import Checks
-from inspector.analyses.embeddings.result import Norms
+from inspector.analyses.embeddings.result import RowNorms
 from inspector.analyses.sharing.result import Sharing
 from inspector.analyses.snapshots.result import Vitals
 from inspector.errors import RequestError
@@ -214,7 +214,7 @@ def read_vitals(plain: dict[str, Any]) -> Vitals:
     """Vitals out of what `to_json` made of them; what was no number is NaN again."""
     columns = ["token", "token_id", "norm"]
     changed = {
-        "norms": Norms(**{name: _number(value) for name, value in plain["norms"].items()}),
+        "norms": RowNorms(**{name: _number(value) for name, value in plain["norms"].items()}),
         "pad_norm": plain["pad_norm"] if plain["pad_id"] is None else _number(plain["pad_norm"]),
         "tokens": pd.DataFrame(plain["tokens"], columns=columns).astype({"norm": float}),
         "vectors": _matrix(plain["vectors"], plain["columns"], np.float32),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from inspector.analyses.embeddings.result import Norms
+from inspector.analyses.embeddings.result import RowNorms
 
 if TYPE_CHECKING:  # half a second of the first paint, and of every worker's start
     import numpy as np
@@ -25,7 +25,7 @@ class Vitals:
     rows: int
     columns: int
     vocabulary: str  # digest of what each row stands for, in order
-    norms: Norms
+    norms: RowNorms
     pad_token: str | None
     pad_id: int | None
     pad_norm: float | None

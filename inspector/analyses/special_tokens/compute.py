@@ -10,7 +10,7 @@ import pandas as pd
 from inspector.analyses.special_tokens import words
 from inspector.analyses.special_tokens.result import SpecialTokens
 from inspector.catalog import import_ahead
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.tokens import Tokens
 from inspector.models.vocabulary.ends import NAMED_ONES, Ends, faults, read_ends
 from inspector.models.vocabulary.library import SPECIAL_ROLES
@@ -19,7 +19,7 @@ from inspector.progress import Progress
 TURN_END = "ends a turn"
 
 
-def tokens(checkpoint: Checkpoint, *, progress: Progress) -> SpecialTokens:
+def tokens(checkpoint: StagedCheckpoint, *, progress: Progress) -> SpecialTokens:
     """List every special or added token: its roles, its files, its embedding row, and whether a text ends there.
 
     Raises:
@@ -42,7 +42,7 @@ def tokens(checkpoint: Checkpoint, *, progress: Progress) -> SpecialTokens:
 
 
 def _table(
-    checkpoint: Checkpoint, tokenizer: Tokens, ends: Ends, progress: Progress
+    checkpoint: StagedCheckpoint, tokenizer: Tokens, ends: Ends, progress: Progress
 ) -> tuple[pd.DataFrame, int | None]:
     """A row for each token, and how many rows the embedding matrix has."""
     said, chat = ends.said, ends.chat

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from inspector.errors import InspectorError, NotInCheckpointError
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.vocabulary.labels import measured_rows
 from inspector.models.vocabulary.rows import RowFacts
 from inspector.progress import Progress
@@ -37,7 +37,7 @@ class MeasuredRow:
 
 
 def measure_tokens(
-    checkpoint: Checkpoint, ids: Sequence[int], progress: Progress
+    checkpoint: StagedCheckpoint, ids: Sequence[int], progress: Progress
 ) -> tuple[dict[int, MeasuredRow], int | None]:
     """Measure the rows of some tokens.
 
@@ -86,7 +86,7 @@ def _equal_rows(matrix: torch.Tensor, facts: RowFacts, index: int) -> tuple[int,
     return tuple(other for other, _ in zip(same, range(MOST_EQUAL), strict=False))
 
 
-def _output_bias(checkpoint: Checkpoint, rows: int) -> torch.Tensor | None:
+def _output_bias(checkpoint: StagedCheckpoint, rows: int) -> torch.Tensor | None:
     """What the head adds to each token's score, (rows,); None where the files hold no such thing."""
     if checkpoint.structure is None:
         return None

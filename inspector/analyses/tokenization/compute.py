@@ -13,7 +13,7 @@ from inspector.analyses.tokenization import words
 from inspector.analyses.tokenization.request import TokenizeRequest
 from inspector.analyses.tokenization.result import Tokenization
 from inspector.errors import InspectorError, MissingLibraryError, RequestError
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.tokens import PROBES, Tokens
 from inspector.models.vocabulary.library import SPECIAL_ROLES
 from inspector.program import how_to_add
@@ -24,7 +24,7 @@ PARTS = {0: "first", 1: "second"}
 
 
 @answers(TokenizeRequest)
-def tokenize(checkpoint: Checkpoint, request: TokenizeRequest, *, progress: Progress) -> Tokenization:
+def tokenize(checkpoint: StagedCheckpoint, request: TokenizeRequest, *, progress: Progress) -> Tokenization:
     """Tokenize texts and pad them to one length.
 
     Raises:
@@ -113,7 +113,7 @@ def _sequence(number: int, encoding: Encoding, tokens: Tokens) -> dict[str, Any]
     }
 
 
-def _longest(checkpoint: Checkpoint, most: int) -> tuple[int | None, str, list[str]]:
+def _longest(checkpoint: StagedCheckpoint, most: int) -> tuple[int | None, str, list[str]]:
     """How many tokens of a text are read, what says so if not the model's positions, and notes on one of `most`."""
     positions, notes = _positions(checkpoint, most) if checkpoint.manifest.config is not None else (None, [])
     longest, said = _cut(checkpoint)
@@ -124,7 +124,7 @@ def _longest(checkpoint: Checkpoint, most: int) -> tuple[int | None, str, list[s
     return positions, "", notes
 
 
-def _cut(checkpoint: Checkpoint) -> tuple[int | None, str]:
+def _cut(checkpoint: StagedCheckpoint) -> tuple[int | None, str]:
     """Where sentence-transformers cuts a text: of a class that is not there, by its own files alone."""
     try:
         return checkpoint.text_limit
@@ -132,7 +132,7 @@ def _cut(checkpoint: Checkpoint) -> tuple[int | None, str]:
         return checkpoint.pipeline.text_limit(None) if checkpoint.pipeline else (None, "")
 
 
-def _positions(checkpoint: Checkpoint, most: int) -> tuple[int | None, list[str]]:
+def _positions(checkpoint: StagedCheckpoint, most: int) -> tuple[int | None, list[str]]:
     """The model's positions, which some classes alone know, and notes on a text of so many tokens."""
     try:
         return checkpoint.positions, [*checkpoint.length_notes(most)]
@@ -140,14 +140,16 @@ def _positions(checkpoint: Checkpoint, most: int) -> tuple[int | None, list[str]
         return None, [words.NO_CLASS.format(how=how_to_add("models"))]
 
 
-def _past_rows(checkpoint: Checkpoint, tokens: Tokens) -> str:
+def _past_rows(checkpoint: StagedCheckpoint, tokens: Tokens) -> str:
     try:
         return tokens.past_rows(checkpoint.embedding_shape[0])
     except InspectorError:  # there is no embedding matrix
         return ""
 
 
-def _warnings(checkpoint: Checkpoint, tokens: Tokens, encodings: Sequence[Encoding], notes: Sequence[str]) -> list[str]:
+def _warnings(
+    checkpoint: StagedCheckpoint, tokens: Tokens, encodings: Sequence[Encoding], notes: Sequence[str]
+) -> list[str]:
     found = [past] if (past := _past_rows(checkpoint, tokens)) else []
     found += notes
     if checkpoint.pipeline and checkpoint.pipeline.lowers:

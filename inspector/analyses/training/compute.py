@@ -25,7 +25,7 @@ from inspector.analyses.training.compute_groups import (
 from inspector.analyses.training.compute_schedules import learning_rates, shrinkage
 from inspector.analyses.training.request import TrainingRequest
 from inspector.analyses.training.result import DECAYED, FROZEN, NOT_DECAYED, DecayExample, TrainingPlan
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.memory import shared_names
 from inspector.models.naming import embedding_matrix
 from inspector.models.weightless.outline import build_outline
@@ -46,7 +46,7 @@ USUAL = Reads()
 
 @answers(TrainingRequest)
 def training(
-    checkpoint: Checkpoint, request: TrainingRequest, *, progress: Progress, reads: Reads = USUAL
+    checkpoint: StagedCheckpoint, request: TrainingRequest, *, progress: Progress, reads: Reads = USUAL
 ) -> TrainingPlan:
     """Say how AdamW would train the class that config.json names; nothing is trained.
 
@@ -107,7 +107,7 @@ def training(
 
 
 def _example(
-    checkpoint: Checkpoint,
+    checkpoint: StagedCheckpoint,
     model: PreTrainedModel,
     parameters: list[Sorted],
     factors: dict[str, float],
@@ -145,7 +145,7 @@ def _example(
 
 
 def _first_numbers(
-    checkpoint: Checkpoint, model: PreTrainedModel, matrix: Sorted, count: int, at_once: int
+    checkpoint: StagedCheckpoint, model: PreTrainedModel, matrix: Sorted, count: int, at_once: int
 ) -> Iterator[torch.Tensor]:
     """A matrix' first numbers in the model's dtype, some at a time; none if the file has others."""
     held = checkpoint.places(model).stored_as
@@ -159,7 +159,7 @@ def _first_numbers(
             return
 
 
-def _warnings(checkpoint: Checkpoint, parameters: list[Sorted], example: DecayExample | None) -> list[str]:
+def _warnings(checkpoint: StagedCheckpoint, parameters: list[Sorted], example: DecayExample | None) -> list[str]:
     said = []
     trained = [each for each in parameters if each.group != FROZEN]
     lacking = [each.names[0] for each in trained if not each.in_file]
@@ -175,7 +175,7 @@ def _warnings(checkpoint: Checkpoint, parameters: list[Sorted], example: DecayEx
     return said
 
 
-def _built_frozen(model_class: type[PreTrainedModel], checkpoint: Checkpoint) -> set[str]:
+def _built_frozen(model_class: type[PreTrainedModel], checkpoint: StagedCheckpoint) -> set[str]:
     """Names of the parameters that the class builds frozen."""
     with torch.device("meta"):
         fresh = model_class(copy.deepcopy(checkpoint.config))

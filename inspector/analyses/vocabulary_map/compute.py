@@ -11,7 +11,7 @@ from inspector.analyses.vocabulary_map.compute_maps import AXES, Mapper
 from inspector.analyses.vocabulary_map.compute_search import USUAL, Search
 from inspector.analyses.vocabulary_map.request import ProjectRequest
 from inspector.analyses.vocabulary_map.result import Projection
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.placing.threads import threads_kept
 from inspector.models.vocabulary.labels import label_rows, not_finite_warning
 from inspector.progress import Progress
@@ -21,7 +21,7 @@ from inspector.request import answers
 @answers(ProjectRequest)
 @threads_kept()
 def project(
-    checkpoint: Checkpoint, request: ProjectRequest, *, progress: Progress, search: Search = USUAL
+    checkpoint: StagedCheckpoint, request: ProjectRequest, *, progress: Progress, search: Search = USUAL
 ) -> Projection:
     """Map every row of the input embedding matrix; none is sampled away.
 

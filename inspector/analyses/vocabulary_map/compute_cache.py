@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from inspector.analyses.vocabulary_map.compute_truth import Neighbors, Truth
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.store.keeping.arrays import ArrayCache
 from inspector.store.keeping.quota import trim
 from inspector.store.manifests.entries import results_folder
@@ -19,7 +19,7 @@ VERSION = 2  # raise it when the same parameters give another map
 class MapCache:
     """What was computed about one embedding matrix, in this process or an earlier one."""
 
-    def __init__(self, checkpoint: Checkpoint, *, device: str) -> None:
+    def __init__(self, checkpoint: StagedCheckpoint, *, device: str) -> None:
         tensor = checkpoint.embedding
         digests = {file.name: file.digest for file in checkpoint.manifest.files}
         settings = checkpoint.settings

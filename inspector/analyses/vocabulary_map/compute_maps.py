@@ -25,7 +25,7 @@ from inspector.analyses.vocabulary_map.compute_umap.layout import fuzzy_graph, l
 from inspector.analyses.vocabulary_map.compute_umap_learn import lay_out_by_umap_learn
 from inspector.analyses.vocabulary_map.request import SEEDS, UMAP_LEARN, ProjectRequest
 from inspector.errors import NotInCheckpointError
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.placing.device import pick_device
 from inspector.models.vocabulary.rows import RowFacts, read_facts
 from inspector.progress import Progress
@@ -55,7 +55,7 @@ class Mapper:
     """
 
     def __init__(
-        self, checkpoint: Checkpoint, *, progress: Progress, search: Search = USUAL, epochs: int | None = None
+        self, checkpoint: StagedCheckpoint, *, progress: Progress, search: Search = USUAL, epochs: int | None = None
     ) -> None:
         self._checkpoint = checkpoint
         self._progress = progress

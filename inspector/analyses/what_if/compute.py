@@ -17,13 +17,13 @@ from inspector.analyses.what_if import words
 from inspector.analyses.what_if.compute_changes import RECIPES, TIE, UNCHANGED, ChangeRecipe, output_names
 from inspector.analyses.what_if.compute_edges import drifts_of, find_pairs, parameters_of, relate
 from inspector.analyses.what_if.compute_round_trip import RoundTrip, save_and_load
-from inspector.analyses.what_if.compute_stepping import Lesson, Outcome, prepare, train
+from inspector.analyses.what_if.compute_stepping import Lesson, StepLosses, prepare, train
 from inspector.analyses.what_if.request import WhatIfRequest
-from inspector.analyses.what_if.result import Drift, Edge, Training, Way, WhatIf
+from inspector.analyses.what_if.result import ChangedModel, Drift, Edge, Training, WhatIf
 from inspector.analyses.what_if.words import TIED
 from inspector.errors import RequestError
 from inspector.models.build import build_model, quiet, task_class
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.copies import StoredCopies
 from inspector.models.memory import count, count_once
 from inspector.models.running import MEMORY_SHARE
@@ -40,7 +40,7 @@ ALIKE = (TIED, "equal copies")
 class _Plan:
     """What is asked, and what every way is measured on."""
 
-    checkpoint: Checkpoint
+    checkpoint: StagedCheckpoint
     model: PreTrainedModel  # from the file's weights, never changed; on the meta device where copies would not fit
     missing: frozenset[str]
     pairs: dict[str, str]  # name -> the name whose tensor it is or could be
@@ -60,7 +60,7 @@ class _Plan:
 
 
 @answers(WhatIfRequest)
-def what_if(checkpoint: Checkpoint, request: WhatIfRequest, *, progress: Progress) -> WhatIf:
+def what_if(checkpoint: StagedCheckpoint, request: WhatIfRequest, *, progress: Progress) -> WhatIf:
     """Make one change to copies of the model in memory, and say what is so before and after.
 
     Everything is measured: which names lie on one storage, what the written file's header lists,
@@ -104,7 +104,7 @@ def what_if(checkpoint: Checkpoint, request: WhatIfRequest, *, progress: Progres
     return _assemble(plan, ways, warnings=(*said, *quantized, *warnings))
 
 
-def _model_class(checkpoint: Checkpoint) -> type[PreTrainedModel]:
+def _model_class(checkpoint: StagedCheckpoint) -> type[PreTrainedModel]:
     """The class that config.json names; where it names none, a language model that is there."""
     if checkpoint.config.architectures:
         return checkpoint.own_class
@@ -112,7 +112,7 @@ def _model_class(checkpoint: Checkpoint) -> type[PreTrainedModel]:
     return task_class(checkpoint.config, present[0]) if present else checkpoint.own_class
 
 
-def _too_large(checkpoint: Checkpoint, model: PreTrainedModel, *, optimizer: str | None) -> str | None:
+def _too_large(checkpoint: StagedCheckpoint, model: PreTrainedModel, *, optimizer: str | None) -> str | None:
     """Why the copies would not fit: at once there are the model, its copy, and one loaded again. None: they do."""
     numbers, nbytes = count_once(dict(model.named_parameters()))
     needed = 3 * nbytes
@@ -124,7 +124,7 @@ def _too_large(checkpoint: Checkpoint, model: PreTrainedModel, *, optimizer: str
     return words.too_large(checkpoint.name, needed=needed, allowed=allowed, trained=optimizer is not None)
 
 
-def _stored_copies(checkpoint: Checkpoint, model: PreTrainedModel) -> StoredCopies:
+def _stored_copies(checkpoint: StagedCheckpoint, model: PreTrainedModel) -> StoredCopies:
     """The model's tensors as the files hold them, to be compared piece by piece."""
     plain = {tensor.name for tensor in checkpoint.tensors}.difference(checkpoint.quantized)
     stored_as = checkpoint.places(model).stored_as
@@ -147,7 +147,7 @@ def _can_tie(plan: _Plan) -> bool:
     return set(possible_ties(plan.model)) <= set(plan.pairs) and bool(output_names(plan.model, plan.pairs))
 
 
-def _measure(plan: _Plan, recipe: ChangeRecipe, *, saved: bool) -> Way:
+def _measure(plan: _Plan, recipe: ChangeRecipe, *, saved: bool) -> ChangedModel:
     """Apply a recipe to a fresh copy, save it, load it again, and train it."""
     subject = copy.deepcopy(plan.model)
     missing = plan.missing
@@ -171,7 +171,7 @@ def _measure(plan: _Plan, recipe: ChangeRecipe, *, saved: bool) -> Way:
         if saved and any(drift and drift.max_abs for drift in trained_drifts.values()):
             kept = _reloaded(plan, _save(plan, subject, recipe))
     shapes = {name: tuple(tensor.shape) for name, tensor in parameters_of(plan.model).items()}
-    return Way(
+    return ChangedModel(
         title=recipe.title,
         code=recipe.code,
         answer="",
@@ -209,9 +209,9 @@ def _reloaded(plan: _Plan, trip: RoundTrip | None) -> dict[str, str]:
     return relate(trip.model, plan.pairs, frozenset(trip.file.random))
 
 
-def _train(plan: _Plan, model: PreTrainedModel, recipe: ChangeRecipe, missing: frozenset[str]) -> Outcome:
+def _train(plan: _Plan, model: PreTrainedModel, recipe: ChangeRecipe, missing: frozenset[str]) -> StepLosses:
     if isinstance(plan.lesson, str):
-        return Outcome(math.nan, math.nan, plan.lesson)
+        return StepLosses(math.nan, math.nan, plan.lesson)
     if not recipe.own_dtype:
         model.float()
     outcome = train(
@@ -222,17 +222,17 @@ def _train(plan: _Plan, model: PreTrainedModel, recipe: ChangeRecipe, missing: f
         optimizer=plan.request.optimizer,
     )
     if outcome.failed and missing and math.isnan(outcome.first):
-        return Outcome(math.nan, math.nan, words.LACKING.format(name=min(missing)))
+        return StepLosses(math.nan, math.nan, words.LACKING.format(name=min(missing)))
     return outcome
 
 
-def _training(plan: _Plan, outcome: Outcome) -> Training | None:
+def _training(plan: _Plan, outcome: StepLosses) -> Training | None:
     if outcome.failed or isinstance(plan.lesson, str):
         return None
     return Training(outcome.first, outcome.last, plan.lesson.counted)
 
 
-def _assemble(plan: _Plan, ways: Sequence[Way], *, warnings: tuple[str, ...]) -> WhatIf:
+def _assemble(plan: _Plan, ways: Sequence[ChangedModel], *, warnings: tuple[str, ...]) -> WhatIf:
     request = plan.request
     original = ways[0]
     changed = [dataclasses.replace(way, answer=words.describe(original, way)) for way in ways[1:]]
@@ -267,7 +267,7 @@ def _assemble(plan: _Plan, ways: Sequence[Way], *, warnings: tuple[str, ...]) ->
     )
 
 
-def _table(ways: Iterable[Way]) -> pd.DataFrame:
+def _table(ways: Iterable[ChangedModel]) -> pd.DataFrame:
     rows = []
     for way in ways:
         for edge in way.edges:

@@ -14,7 +14,7 @@ from transformers.models.auto import modeling_auto
 from inspector.analyses.what_if import words
 from inspector.errors import CheckpointError, NotInCheckpointError, RequestError
 from inspector.models.build import MODEL_ERRORS
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.inputs import IGNORED
 from inspector.models.vocabulary.labels import ORDINARY
 from inspector.store.readers.levels import read_setting
@@ -32,7 +32,7 @@ class Lesson:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class StepLosses:
     """Losses of some steps; `failed` says in words why there are none."""
 
     first: float
@@ -40,7 +40,7 @@ class Outcome:
     failed: str = ""
 
 
-def prepare(checkpoint: Checkpoint, model: PreTrainedModel, text: str) -> Lesson | str:
+def prepare(checkpoint: StagedCheckpoint, model: PreTrainedModel, text: str) -> Lesson | str:
     """Turn a text into what the model's own loss takes, or say why nothing can be trained.
 
     A masked-LM model predicts every seventh ordinary token, masked; a causal one each next token;
@@ -85,7 +85,7 @@ def predicts_masks(model: PreTrainedModel) -> bool:
     return masked and not config.is_encoder_decoder and not getattr(config, "is_decoder", False)
 
 
-def train(model: PreTrainedModel, lesson: Lesson, *, steps: int, learning_rate: float, optimizer: str) -> Outcome:
+def train(model: PreTrainedModel, lesson: Lesson, *, steps: int, learning_rate: float, optimizer: str) -> StepLosses:
     """Train every parameter in place, and measure the loss before and after.
 
     Args:
@@ -110,7 +110,7 @@ def train(model: PreTrainedModel, lesson: Lesson, *, steps: int, learning_rate: 
             loss = loss_of(model, lesson)
             first = loss.item() if step == 0 else first
             if not math.isfinite(loss.item()):
-                return Outcome(first, math.nan, words.NOT_FINITE)
+                return StepLosses(first, math.nan, words.NOT_FINITE)
             stepper.zero_grad(set_to_none=True)
             loss.backward()
             stepper.step()
@@ -118,11 +118,11 @@ def train(model: PreTrainedModel, lesson: Lesson, *, steps: int, learning_rate: 
         with torch.no_grad():
             last = loss_of(model, lesson).item()
     except MODEL_ERRORS as error:
-        return Outcome(first, math.nan, words.cannot_run(error))
+        return StepLosses(first, math.nan, words.cannot_run(error))
     if not math.isfinite(last):
         half = optimizer == "adamw" and model.dtype == torch.float16
-        return Outcome(first, last, words.NOT_FINITE_AFTER.format(why=words.EPSILON if half else ""))
-    return Outcome(first, last)
+        return StepLosses(first, last, words.NOT_FINITE_AFTER.format(why=words.EPSILON if half else ""))
+    return StepLosses(first, last)
 
 
 def loss_of(model: PreTrainedModel, lesson: Lesson) -> torch.Tensor:
@@ -134,7 +134,7 @@ def loss_of(model: PreTrainedModel, lesson: Lesson) -> torch.Tensor:
     return nn.functional.cross_entropy(logits.flatten(0, 1), lesson.labels.flatten())
 
 
-def _chosen(checkpoint: Checkpoint, ids: tuple[int, ...]) -> list[int]:
+def _chosen(checkpoint: StagedCheckpoint, ids: tuple[int, ...]) -> list[int]:
     kinds = checkpoint.require_tokens().vocabulary(max(ids) + 1)["kind"]
     ordinary = [place for place, index in enumerate(ids) if kinds[index] in ORDINARY]
     return ordinary[::EVERY]

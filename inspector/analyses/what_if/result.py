@@ -84,7 +84,7 @@ class Training:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class ChangedModel:
     """One way to make the change, and its results."""
 
     title: str
@@ -106,8 +106,8 @@ class WhatIf:
     model_class: str
     answer: str  # of all ways, or why there is none
     tied: bool  # whether any edge was one tensor before
-    original: Way  # the model as it is, trained on the same text
-    ways: tuple[Way, ...]  # none where there is nothing to change
+    original: ChangedModel  # the model as it is, trained on the same text
+    ways: tuple[ChangedModel, ...]  # none where there is nothing to change
     listed_parameters: int
     unique_parameters: int
     listed_nbytes: int

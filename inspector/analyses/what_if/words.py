@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from inspector.analyses.what_if.result import Edge, SavedFile, Way, WhatIf
+from inspector.analyses.what_if.result import ChangedModel, Edge, SavedFile, WhatIf
 from inspector.text import bytes_text, plural
 
 TIED = "one tensor"
@@ -63,14 +63,14 @@ def nothing_to_do(change: str, model_class: str, *, has_pairs: bool) -> str:
     return f"{NOTHING[change]}: {model_class} has no output layer whose tie could be changed."
 
 
-def answer(ways: Sequence[Way]) -> str:
+def answer(ways: Sequence[ChangedModel]) -> str:
     """What all ways did."""
     if len(ways) == 1:
         return ways[0].answer
     return " ".join(f"{way.title}: {way.answer}" for way in ways)
 
 
-def describe(original: Way, way: Way) -> str:
+def describe(original: ChangedModel, way: ChangedModel) -> str:
     """What one way did: to the ties, to the sizes, in training and in the file."""
     broken = [edge for edge in way.edges if edge.before == TIED and edge.after != TIED]
     made = [edge for edge in way.edges if edge.before != TIED and edge.after == TIED]
@@ -88,7 +88,7 @@ def describe(original: Way, way: Way) -> str:
     return f"{text}{_growth(original, way)}.{_moved(broken)}{_loading(way)}"
 
 
-def _growth(original: Way, way: Way) -> str:
+def _growth(original: ChangedModel, way: ChangedModel) -> str:
     more = way.unique_parameters - original.unique_parameters
     bytes_more = way.nbytes - original.nbytes
     if not more and not bytes_more:
@@ -109,7 +109,7 @@ def _moved(broken: Sequence[Edge]) -> str:
     return f" Training moves them apart by up to {largest:.2g}; while tied, they cannot differ."
 
 
-def _loading(way: Way) -> str:
+def _loading(way: ChangedModel) -> str:
     if way.file is None:
         return ""
     if way.file.refused:
@@ -131,7 +131,7 @@ def _names(edges: Sequence[Edge]) -> str:
     return ", ".join(edge.name for edge in edges)
 
 
-def sizes(result: WhatIf, way: Way) -> list[str]:
+def sizes(result: WhatIf, way: ChangedModel) -> list[str]:
     """Parameters, memory and loss of one way, and what its file holds."""
     before = "" if way is result.original else f"{result.original.unique_parameters:,} → "
     text = f"{before}{way.unique_parameters:,} parameters, {bytes_text(way.nbytes)}; "

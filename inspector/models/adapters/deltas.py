@@ -10,9 +10,9 @@ from functools import cached_property
 import torch
 
 from inspector.errors import NotInCheckpointError
-from inspector.models.adapters.parts import Change
+from inspector.models.adapters.parts import WeightChange
 from inspector.models.adapters.rounding import UNIT, rounded
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 
 EPSILON = UNIT[torch.float32]
 Rows = Callable[[slice | torch.Tensor], torch.Tensor]  # some rows of a matrix in float64
@@ -45,7 +45,12 @@ class Delta:
     """
 
     def __init__(
-        self, adapter: Checkpoint, change: Change, base: Checkpoint, shape: tuple[int, ...], rows: Rows
+        self,
+        adapter: StagedCheckpoint,
+        change: WeightChange,
+        base: StagedCheckpoint,
+        shape: tuple[int, ...],
+        rows: Rows,
     ) -> None:
         self._change, self._base, self._rows = change, base, rows
         self._shape = (shape[0], math.prod(shape[1:]))
@@ -225,7 +230,7 @@ class Delta:
         )
 
 
-def _is_transposed(base: Checkpoint, module: str) -> bool:
+def _is_transposed(base: StagedCheckpoint, module: str) -> bool:
     """Whether the model's class keeps a layer's weight as (in, out)."""
     if base.structure is None:
         return False

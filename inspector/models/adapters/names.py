@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.families import modern
 from inspector.models.ties import kept_ties
 
@@ -39,12 +39,12 @@ def _shortened(name: str) -> Iterable[str]:
     return (".".join(parts[count:]) for count in range(1, min(PREFIXES, len(parts) - 2) + 1))
 
 
-def tied_to(checkpoint: Checkpoint, name: str) -> str | None:
+def tied_to(checkpoint: StagedCheckpoint, name: str) -> str | None:
     """The name that the model's class keeps a tensor under when the two are tied; None: it ties them to nothing."""
     return checkpoint.family.ties.get(name) if checkpoint.family else None
 
 
-def tied_with(checkpoint: Checkpoint, name: str) -> list[str]:
+def tied_with(checkpoint: StagedCheckpoint, name: str) -> list[str]:
     """The other names that loading a checkpoint ties to a tensor."""
     model = checkpoint.structure[0] if checkpoint.structure else None
     pairs = tuple(kept_ties(model).items()) if model is not None else ()
@@ -53,7 +53,7 @@ def tied_with(checkpoint: Checkpoint, name: str) -> list[str]:
     return [each for each in every if not Names([each]).find(name)]
 
 
-def ties(checkpoint: Checkpoint) -> bool:
+def ties(checkpoint: StagedCheckpoint) -> bool:
     """Whether loading the checkpoint ties its head to its embeddings."""
     usual = checkpoint.family.tied_by_default if checkpoint.family else False
     said = checkpoint.setting("tie_word_embeddings").value

@@ -18,8 +18,8 @@ import torch
 from inspector.errors import NotInCheckpointError
 from inspector.models.adapters.deltas import Delta
 from inspector.models.adapters.names import Names, tied_with
-from inspector.models.adapters.parts import Parts, read_parts
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.adapters.parts import AdapterChanges, read_parts
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.store import pairs
 from inspector.store.manifests.columns import TensorInfo
 from inspector.store.manifests.manifest import Manifest
@@ -147,7 +147,7 @@ class AdaptedManifest(Manifest):
         return AdaptedBytes(plain, self.patches[name]) if name in self.patches else plain
 
 
-def adapted(base: Checkpoint, adapter: Checkpoint) -> Checkpoint:
+def adapted(base: StagedCheckpoint, adapter: StagedCheckpoint) -> StagedCheckpoint:
     """A base with an adapter on it, as merging would make it; nothing is written.
 
     Raises:
@@ -173,14 +173,14 @@ def adapted(base: Checkpoint, adapter: Checkpoint) -> Checkpoint:
         "warnings": (*manifest.warnings, *_warnings(base, adapter, parts)),
     }
     found = AdaptedManifest(**held | told, patches={name: tuple(each) for name, each in patches.items()})
-    return Checkpoint(found, settings=base.settings)
+    return StagedCheckpoint(found, settings=base.settings)
 
 
 def _overlap(one: TensorInfo, other: TensorInfo) -> bool:
     return one.begin < other.begin + other.nbytes and other.begin < one.begin + one.nbytes
 
 
-def _warnings(base: Checkpoint, adapter: Checkpoint, parts: Parts) -> Iterator[str]:
+def _warnings(base: StagedCheckpoint, adapter: StagedCheckpoint, parts: AdapterChanges) -> Iterator[str]:
     how = parts.settings.get("init_lora_weights")
     if isinstance(how, str) and how.lower().startswith(RESIDUAL):
         yield RESIDUAL_BASE.format(adapter=adapter.name, base=base.name, how=how)
@@ -190,9 +190,9 @@ def _warnings(base: Checkpoint, adapter: Checkpoint, parts: Parts) -> Iterator[s
 class _Overlay:
     """What is put in the place of which tensor."""
 
-    base: Checkpoint
-    adapter: Checkpoint
-    parts: Parts
+    base: StagedCheckpoint
+    adapter: StagedCheckpoint
+    parts: AdapterChanges
 
     def patches(self) -> Iterator[Patch]:
         """One for each stored tensor that changes.
@@ -277,7 +277,7 @@ class _Overlay:
             raise NotInCheckpointError(UNTIES.format(**told))
 
 
-def _mapped_rows(base: Checkpoint, name: str, at: slice | torch.Tensor) -> torch.Tensor:
+def _mapped_rows(base: StagedCheckpoint, name: str, at: slice | torch.Tensor) -> torch.Tensor:
     return _rows_of(base.read([name])[name], at)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from inspector.errors import NotInCheckpointError
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.store.adapters import ACTIVATED, CONFIG, MERGED, WRAPPED
 from inspector.store.manifests.columns import TensorInfo
 from inspector.text import shape_text
@@ -53,7 +53,7 @@ TYPES = ("LORA", "DORA", "LOHA", "LOKR", "IA3", "LN_TUNING")
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class WeightChange:
     """What an adapter adds to one weight of its base."""
 
     module: str
@@ -69,11 +69,11 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class AdapterChanges:
     """Everything that an adapter changes, by the base's names."""
 
     settings: Mapping[str, Any]
-    changes: tuple[Change, ...]  # of weights, in the file's order
+    changes: tuple[WeightChange, ...]  # of weights, in the file's order
     biases: Mapping[str, tuple[TensorInfo, float]] = field(default_factory=dict)  # added, with their scale
     replaced: Mapping[str, TensorInfo] = field(default_factory=dict)  # put in place of the base's tensor
     unreadable: tuple[str, ...] = ()  # tensors whose effect on a weight is not known
@@ -87,7 +87,7 @@ class Parts:
         return NEVER_MERGED.format(name=name) if self.settings.get(ACTIVATED) else ""
 
 
-def read_parts(adapter: Checkpoint) -> Parts:
+def read_parts(adapter: StagedCheckpoint) -> AdapterChanges:
     """Sort an adapter's tensors by what they change.
 
     Raises:
@@ -114,7 +114,7 @@ def read_parts(adapter: Checkpoint) -> Parts:
             modules.setdefault(name[: found.start()], {})[role] = tensor
     changes = tuple(_change(adapter.name, module, parts, settings) for module, parts in modules.items())
     scales = {change.module: change.scale for change in changes}
-    return Parts(
+    return AdapterChanges(
         settings,
         changes,
         {f"{module}.bias": (tensor, scales.get(module, 1.0)) for module, tensor in biases.items()},
@@ -123,7 +123,7 @@ def read_parts(adapter: Checkpoint) -> Parts:
     )
 
 
-def _settings(adapter: Checkpoint) -> dict[str, Any]:
+def _settings(adapter: StagedCheckpoint) -> dict[str, Any]:
     path = adapter.manifest.folder / CONFIG
     if not path.is_file() or not (settings := json.loads(path.read_text("utf-8"))).get("peft_type"):
         raise NotInCheckpointError(NO_FILE.format(name=adapter.name, config=CONFIG))
@@ -134,7 +134,7 @@ def _settings(adapter: Checkpoint) -> dict[str, Any]:
     return settings
 
 
-def _change(name: str, module: str, parts: dict[str, TensorInfo], settings: Mapping[str, Any]) -> Change:
+def _change(name: str, module: str, parts: dict[str, TensorInfo], settings: Mapping[str, Any]) -> WeightChange:
     kind = _kind(parts)
     for role in NEEDED[kind]:
         if role not in parts:
@@ -151,7 +151,7 @@ def _change(name: str, module: str, parts: dict[str, TensorInfo], settings: Mapp
     rank = _rank(kind, module, parts, settings)
     if kind != "(IA)³" and rank == 0:
         raise NotInCheckpointError(NO_RANK.format(name=name, module=module))
-    return Change(module, kind, parts, rank, _scale(name, kind, module, rank, settings))
+    return WeightChange(module, kind, parts, rank, _scale(name, kind, module, rank, settings))
 
 
 def _fit(kind: str, parts: Mapping[str, TensorInfo]) -> bool:

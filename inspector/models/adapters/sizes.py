@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
-from inspector.models.adapters.parts import Change
+from inspector.models.adapters.parts import WeightChange
 
 BLOCK = 1 << 20  # numbers that are taken to float64, or multiplied out, at once
 MOST_VALUES = 1024  # singular values; more take minutes, so that there is a norm alone
@@ -36,7 +36,7 @@ class _Spectrum:
     rank: float  # the effective one; NaN: not computed
 
 
-def measure(change: Change, parts: Mapping[str, torch.Tensor]) -> Size:
+def measure(change: WeightChange, parts: Mapping[str, torch.Tensor]) -> Size:
     """Measure what a change adds to its weight; of DoRA, before magnitudes.
 
     Args:

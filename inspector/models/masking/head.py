@@ -10,7 +10,7 @@ from itertools import groupby
 import torch
 
 from inspector.errors import NotInCheckpointError
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.placing.device import wait
 from inspector.models.reading.ladder import build_ladder
 from inspector.models.running import Forward, Loaded, forward, memory_guard
@@ -53,7 +53,7 @@ class Answered:
 
 
 def masked_logits(
-    checkpoint: Checkpoint, loaded: Loaded, rows: Sequence[Row], *, room: Room = USUAL
+    checkpoint: StagedCheckpoint, loaded: Loaded, rows: Sequence[Row], *, room: Room = USUAL
 ) -> Iterator[Answered]:
     """Read every row and answer each as if it were read alone.
 

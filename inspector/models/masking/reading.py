@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.masking.head import Row, masked_logits
 from inspector.models.running import Loaded, memory_guard
 from inspector.progress import Progress
@@ -50,7 +50,7 @@ Question = Generator[list[Wanted], Any, Any]
 
 
 def answer_all(
-    checkpoint: Checkpoint, loaded: Loaded, questions: Sequence[Question], *, progress: Progress
+    checkpoint: StagedCheckpoint, loaded: Loaded, questions: Sequence[Question], *, progress: Progress
 ) -> list[Any]:
     """Answer questions together.
 
@@ -74,7 +74,7 @@ def answer_all(
 
 
 def _read(
-    checkpoint: Checkpoint, loaded: Loaded, asked: dict[int, list[Wanted]], progress: Progress
+    checkpoint: StagedCheckpoint, loaded: Loaded, asked: dict[int, list[Wanted]], progress: Progress
 ) -> dict[int, list[list[Any]]]:
     """Read what every question wants, each row once."""
     readers: dict[Row, list[tuple[Wanted, list[Any]]]] = {}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from inspector.errors import NotInCheckpointError, RequestError
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.families import FAMILIES, with_this_head
 from inspector.models.masking.head import Row
 from inspector.models.tokens import SPACE, Tokens
@@ -53,7 +53,7 @@ class Word:
     pieces: tuple[tuple[int, ...], ...]  # ids for each mask: after a space they may be others
 
 
-def require_masked_lm(checkpoint: Checkpoint) -> tuple[Tokens, str, int]:
+def require_masked_lm(checkpoint: StagedCheckpoint) -> tuple[Tokens, str, int]:
     """The tokenizer, its mask token and the token's id, of a checkpoint that can fill masks.
 
     Raises:
@@ -68,7 +68,7 @@ def require_masked_lm(checkpoint: Checkpoint) -> tuple[Tokens, str, int]:
     return tokens, mask_token, mask_id
 
 
-def read_text(checkpoint: Checkpoint, text: str, masks: Sequence[int]) -> MaskedText:
+def read_text(checkpoint: StagedCheckpoint, text: str, masks: Sequence[int]) -> MaskedText:
     """Tokenize a text and mask more of its tokens.
 
     Args:
@@ -109,7 +109,9 @@ def read_text(checkpoint: Checkpoint, text: str, masks: Sequence[int]) -> Masked
     )
 
 
-def read_targets(checkpoint: Checkpoint, text: MaskedText, targets: Sequence[str]) -> tuple[list[int], list[Word]]:
+def read_targets(
+    checkpoint: StagedCheckpoint, text: MaskedText, targets: Sequence[str]
+) -> tuple[list[int], list[Word]]:
     """Find the tokens of the targets.
 
     Returns:
@@ -137,7 +139,7 @@ def read_targets(checkpoint: Checkpoint, text: MaskedText, targets: Sequence[str
     return rows, words
 
 
-def _several(checkpoint: Checkpoint, text: MaskedText, target: str) -> tuple[tuple[int, ...], ...] | None:
+def _several(checkpoint: StagedCheckpoint, text: MaskedText, target: str) -> tuple[tuple[int, ...], ...] | None:
     """The pieces of a target that is not one token, for each mask; None: leave it to find_row."""
     tokens = checkpoint.require_tokens()
     if is_row(target) or tokens.find(target) is not None:
@@ -188,7 +190,7 @@ def _rewritten(tokens: Tokens, text: str, spans: Sequence[tuple[int, int]], mask
     return written if same else tokens.text(masked)
 
 
-def _without_head(checkpoint: Checkpoint) -> str:
+def _without_head(checkpoint: StagedCheckpoint) -> str:
     if checkpoint.heads["causal_lm"] == "present":
         return (
             f"{checkpoint.name} is a causal language model: it predicts the next token and has no "

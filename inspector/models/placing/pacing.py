@@ -14,7 +14,7 @@ from inspector.settings import MB
 from inspector.store.readers.levels import read_setting
 
 if TYPE_CHECKING:
-    from inspector.models.naming import Recipe
+    from inspector.models.naming import TensorRecipe
     from inspector.models.placing.routing import Experts
     from inspector.models.placing.stream import Stream
 
@@ -57,7 +57,7 @@ def estimate(stream: Stream, tokens: int, *, most_nbytes: int = SAMPLE_NBYTES) -
     return Estimate(seconds * total / max(1, nbytes), basis)
 
 
-def _choose(stream: Stream, most_nbytes: int) -> list[Recipe]:
+def _choose(stream: Stream, most_nbytes: int) -> list[TensorRecipe]:
     """Matrices of the first block that are tried, the one that counts last."""
     recipes = stream.needed(next(iter(stream.blocks.values())))
     matrices = [each for each in recipes if len(each.names) == 1 and stream.held[each.place].dim() == 2]
@@ -66,7 +66,7 @@ def _choose(stream: Stream, most_nbytes: int) -> list[Recipe]:
     return fit[-TRIED:] or matrices[:1]
 
 
-def _time(stream: Stream, recipe: Recipe, tokens: int) -> float:
+def _time(stream: Stream, recipe: TensorRecipe, tokens: int) -> float:
     """Seconds that it takes to make a matrix and to multiply tokens by it."""
     began = time.monotonic()
     (matrix,) = stream.make(recipe.names).values()
@@ -98,7 +98,7 @@ def _routed(stream: Stream, experts: Experts) -> int:
     return getattr(stream.model.config, "num_experts_per_tok", None) or experts.count
 
 
-def _nbytes(stream: Stream, recipe: Recipe) -> int:
+def _nbytes(stream: Stream, recipe: TensorRecipe) -> int:
     """Bytes of the files that a tensor of the model is made of."""
     reader = stream.checkpoint.reader
     return sum(part.nbytes for name, _ in recipe.sources for part in reader.stored(name))

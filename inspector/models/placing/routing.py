@@ -15,7 +15,7 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
-from inspector.models.naming import Recipe
+from inspector.models.naming import TensorRecipe
 
 EXPERT = re.compile(r"\bexperts\.(\d+)\.")
 AT_ONCE = 1_000_000_000  # bytes of experts that are read at once
@@ -29,7 +29,7 @@ class Experts:
 
     path: str  # of the module
     count: int
-    recipes: tuple[Recipe, ...]
+    recipes: tuple[TensorRecipe, ...]
     names: frozenset[str]  # of the module's tensors, all of them by expert
     nbytes: int  # of one expert
     most_nbytes: int  # that are read at once; one expert at least
@@ -39,18 +39,18 @@ class Experts:
         """How many are read together."""
         return min(self.count, max(1, self.most_nbytes // self.nbytes))
 
-    def of(self, chosen: Iterable[int]) -> Iterator[Recipe]:
+    def of(self, chosen: Iterable[int]) -> Iterator[TensorRecipe]:
         """What makes some of them, in rising order."""
         wanted = set(chosen)
         for recipe in self.recipes:
             sources = [source for source in recipe.sources if _number(source[0]) in wanted]
-            yield Recipe(recipe.place, recipe.converter, sources)
+            yield TensorRecipe(recipe.place, recipe.converter, sources)
 
 
 def find_experts(
     model: PreTrainedModel,
     held: Mapping[str, torch.Tensor],
-    recipes: Mapping[int, Recipe],
+    recipes: Mapping[int, TensorRecipe],
     outlines: Mapping[str, torch.Tensor],
     most_nbytes: int,
 ) -> list[Experts]:

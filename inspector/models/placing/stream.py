@@ -10,12 +10,12 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
-from inspector.models.naming import Recipe
+from inspector.models.naming import TensorRecipe
 from inspector.models.placing.routing import Experts
 from inspector.progress import Progress
 
 if TYPE_CHECKING:
-    from inspector.models.checkpoint import Checkpoint
+    from inspector.models.checkpoint import StagedCheckpoint
 
 
 @dataclass(slots=True, eq=False)
@@ -25,11 +25,11 @@ class Stream:
     A tensor is known by what stands for it on the meta device: tied names have that in common.
     """
 
-    checkpoint: Checkpoint
+    checkpoint: StagedCheckpoint
     model: PreTrainedModel
     device: torch.device
     held: dict[str, torch.Tensor]  # name in the model -> what stands for it
-    recipes: dict[int, Recipe]  # id of what stands for a tensor -> what makes it
+    recipes: dict[int, TensorRecipe]  # id of what stands for a tensor -> what makes it
     blocks: dict[str, list[str]] = field(default_factory=dict)  # those that come and go -> their tensors
     mixtures: list[Experts] = field(default_factory=list)  # whose experts do
     progress: Progress = field(default=lambda *_: None)
@@ -39,7 +39,7 @@ class Stream:
         """Read some of the model's tensors, each once; those that the files hold."""
         return self.read(self.needed(names))
 
-    def read(self, wanted: Sequence[Recipe]) -> dict[int, torch.Tensor]:
+    def read(self, wanted: Sequence[TensorRecipe]) -> dict[int, torch.Tensor]:
         """Read what some recipes make."""
         stored = self.checkpoint.read([source for recipe in wanted for source, _ in recipe.sources])
         made: dict[int, torch.Tensor] = {}
@@ -53,7 +53,7 @@ class Stream:
         there = value.to(self.device)
         return nn.Parameter(there, requires_grad=False) if isinstance(self.held[name], nn.Parameter) else there
 
-    def needed(self, names: Iterable[str]) -> list[Recipe]:
+    def needed(self, names: Iterable[str]) -> list[TensorRecipe]:
         """What makes those of some tensors that the files hold."""
         found = (self.recipes.get(id(self.held[name])) for name in names)
         return list({recipe.place: recipe for recipe in found if recipe}.values())

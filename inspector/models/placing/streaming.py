@@ -25,7 +25,7 @@ from transformers.modeling_utils import local_torch_dtype
 from inspector.errors import CheckpointError, RequestError
 from inspector.models.build import own_config, require, task_class
 from inspector.models.memory import named_tensors
-from inspector.models.naming import Recipe, embedding_names
+from inspector.models.naming import TensorRecipe, embedding_names
 from inspector.models.placing.pacing import estimate, rounds
 from inspector.models.placing.placement import Plan, find_blocks, shown_size
 from inspector.models.placing.routing import AT_ONCE, Experts, find_experts, join, run_routed
@@ -36,10 +36,10 @@ from inspector.progress import time_left
 from inspector.settings import MB
 
 if TYPE_CHECKING:
-    from inspector.models.checkpoint import Checkpoint
+    from inspector.models.checkpoint import StagedCheckpoint
 
 
-def stream_model(checkpoint: Checkpoint, task: str, plan: Plan, *, experts_nbytes: int = AT_ONCE) -> Stream:
+def stream_model(checkpoint: StagedCheckpoint, task: str, plan: Plan, *, experts_nbytes: int = AT_ONCE) -> Stream:
     """Build the model for a task with what is beside its blocks, and have these read in turn.
 
     Args:
@@ -58,7 +58,7 @@ def stream_model(checkpoint: Checkpoint, task: str, plan: Plan, *, experts_nbyte
     zero = zeroing.rows(model)
     require(missing, task=task, name=checkpoint.name, gap=checkpoint.gap)
     held = dict(named_tensors(model))
-    recipes: dict[int, Recipe] = {}
+    recipes: dict[int, TensorRecipe] = {}
     for recipe in checkpoint.places(model).recipes:
         for name in recipe.names:
             recipes.setdefault(id(held[name]), recipe)
@@ -194,7 +194,7 @@ def _initialized(stream: Stream, name: str) -> torch.Tensor:
 
 
 def _computed(
-    checkpoint: Checkpoint, model_class: type[PreTrainedModel], dtype: torch.dtype
+    checkpoint: StagedCheckpoint, model_class: type[PreTrainedModel], dtype: torch.dtype
 ) -> dict[str, torch.Tensor]:
     """The tables that a class makes by itself, such as the frequencies of its positions."""
     with local_torch_dtype(dtype), init_empty_weights(include_buffers=False):
@@ -202,7 +202,12 @@ def _computed(
 
 
 def _refuse_large(
-    checkpoint: Checkpoint, stream: Stream, beside: Sequence[str], blocks: Mapping[str, Sequence[str]], *, routed: int
+    checkpoint: StagedCheckpoint,
+    stream: Stream,
+    beside: Sequence[str],
+    blocks: Mapping[str, Sequence[str]],
+    *,
+    routed: int,
 ) -> None:
     """Refuse a model that does not fit a block at a time either; `routed`: bytes of experts at once."""
     kind, allowed = type(stream.model).__name__, checkpoint.settings.model_nbytes
@@ -222,7 +227,7 @@ def _refuse_large(
         )
 
 
-def _copied(checkpoint: Checkpoint, stream: Stream, names: Iterable[str]) -> int:
+def _copied(checkpoint: StagedCheckpoint, stream: Stream, names: Iterable[str]) -> int:
     """Bytes of some tensors that take memory of their own: all but what is used as it is mapped."""
     stored, summed = checkpoint.outlines, checkpoint.manifest.summed
     return sum(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from inspector.models.quantized.ggml import dequantize_blocks, nearest_in_blocks
-from inspector.models.quantized.layout import PLAIN, Layout, Quantized
+from inspector.models.quantized.layout import PLAIN, Quantized, WeightLayout
 from inspector.models.tensors import Reader
 from inspector.store.manifests.columns import TensorInfo, Tensors
 
@@ -33,7 +33,7 @@ class CodedReader:
     """Weights that are stored as codes, as what they stand for; all others as another reader has them."""
 
     base: Reader
-    layout: Layout
+    layout: WeightLayout
 
     @property
     def tensors(self) -> Tensors:

@@ -46,7 +46,7 @@ class Quantized(NamedTuple):
         return TensorInfo(self.name, self.dtype, shape, contiguous_strides(shape), *self.parts["codes"][4:])
 
 
-class Layout(NamedTuple):
+class WeightLayout(NamedTuple):
     """How a checkpoint's weights are stored."""
 
     quantized: dict[str, Quantized]  # by the weight's name
@@ -56,11 +56,11 @@ class Layout(NamedTuple):
 
 
 # What was found last: who opens a checkpoint prepares the questions about it, whose manifest has the server's digests.
-_KNOWN: deque[tuple[Manifest, Layout]] = deque(maxlen=1)
+_KNOWN: deque[tuple[Manifest, WeightLayout]] = deque(maxlen=1)
 
 
 @collector_paused()
-def find_layout(manifest: Manifest) -> Layout:
+def find_layout(manifest: Manifest) -> WeightLayout:
     """Find out how the weights of a checkpoint are stored."""
     for known, layout in tuple(_KNOWN):
         if known.tensors is manifest.tensors and _says(known) == _says(manifest):
@@ -68,7 +68,7 @@ def find_layout(manifest: Manifest) -> Layout:
     claimed = find_quantized(manifest)
     unread = find_unread(manifest.tensors, {name: each.parts for name, each in claimed.items()})
     found = {name: each for name, each in claimed.items() if each.parts["codes"].name not in unread.codes}
-    layout = Layout(found, logical_tensors(manifest, found), unread, found | find_turned(manifest, found))
+    layout = WeightLayout(found, logical_tensors(manifest, found), unread, found | find_turned(manifest, found))
     _KNOWN.append((manifest, layout))
     return layout
 

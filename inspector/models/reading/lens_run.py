@@ -10,7 +10,7 @@ from functools import partial
 import torch
 
 from inspector.errors import CheckpointError, NotInCheckpointError, RequestError
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.damage import damaged
 from inspector.models.loading import load
 from inspector.models.placing.following import following
@@ -171,7 +171,7 @@ def _differ(error: float, tolerance: float) -> str:
 
 
 def prepare(
-    checkpoint: Checkpoint,
+    checkpoint: StagedCheckpoint,
     *,
     progress: Progress,
     text: str,
@@ -276,7 +276,7 @@ def _cache_note(finished: LensRun, ids: torch.Tensor, decoder_ids: torch.Tensor 
 
 
 def _read_streams(
-    checkpoint: Checkpoint, run: Forward, tail: Tail, run_base: Callable[[], Forward]
+    checkpoint: StagedCheckpoint, run: Forward, tail: Tail, run_base: Callable[[], Forward]
 ) -> tuple[Forward, tuple[str, ...]]:
     """Make one vector a position of states that are several, as the model's own last steps do, where they are found."""
     states = tail.read(run.hidden_states, run_base)
@@ -290,7 +290,7 @@ def _read_streams(
     return replace(run, hidden_states=states), (note,)
 
 
-def _check_states(checkpoint: Checkpoint, run: Forward, positions: int) -> None:
+def _check_states(checkpoint: StagedCheckpoint, run: Forward, positions: int) -> None:
     """Refuse states that are no vectors, one for each position.
 
     Raises:
@@ -317,7 +317,7 @@ def _check_states(checkpoint: Checkpoint, run: Forward, positions: int) -> None:
         )
 
 
-def _find_pins(checkpoint: Checkpoint, pins: Sequence[str]) -> tuple[list[int], list[str]]:
+def _find_pins(checkpoint: StagedCheckpoint, pins: Sequence[str]) -> tuple[list[int], list[str]]:
     """Rows of the tokens that are there, and a sentence for each that is not."""
     found, unknown = [], []
     for pin in pins:
@@ -328,14 +328,14 @@ def _find_pins(checkpoint: Checkpoint, pins: Sequence[str]) -> tuple[list[int], 
     return found, unknown
 
 
-def _task(checkpoint: Checkpoint) -> str:
+def _task(checkpoint: StagedCheckpoint) -> str:
     """The head to climb to, or the base model alone."""
     if checkpoint.config.is_encoder_decoder:
         return "seq2seq_lm"
     return next(iter(checkpoint.language_heads), "base")
 
 
-def decoder_start(checkpoint: Checkpoint) -> int:
+def decoder_start(checkpoint: StagedCheckpoint) -> int:
     """The id that the decoder is given first.
 
     Raises:
@@ -368,7 +368,7 @@ def _output_layer(loaded: Loaded) -> Unembedding | None:
     return Unembedding(weight.detach(), None if bias is None else bias.detach(), None)
 
 
-def _warnings(checkpoint: Checkpoint, scorer: Scorer) -> list[str]:
+def _warnings(checkpoint: StagedCheckpoint, scorer: Scorer) -> list[str]:
     warnings = []
     if not scorer.has_head:
         warnings.append(

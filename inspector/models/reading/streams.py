@@ -49,7 +49,7 @@ class Tail:
         return (*found, final)
 
 
-class _StandIn(nn.Module):
+class _BlockStandIn(nn.Module):
     """Returns a state in a block's place, and has the block's settings."""
 
     def __init__(self, block: nn.Module, returned: Any) -> None:
@@ -99,7 +99,7 @@ def _standing_in(owner: nn.ModuleList, state: torch.Tensor, returned: Any) -> It
     answer = (state, *returned[1:]) if isinstance(returned, tuple) else state
     try:
         for number, block in enumerate(blocks):
-            owner[number] = _StandIn(block, answer)
+            owner[number] = _BlockStandIn(block, answer)
         yield
     finally:
         for number, block in enumerate(blocks):

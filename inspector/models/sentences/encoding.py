@@ -10,7 +10,7 @@ import torch
 from tokenizers import Encoding, normalizers
 
 from inspector.errors import NotInCheckpointError, RequestError
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.damage import damaged
 from inspector.models.running import Loaded, forward
 
@@ -36,7 +36,7 @@ class Encodings:
     lengths: tuple[int, ...]  # tokens before the texts were cut
 
 
-def encode(checkpoint: Checkpoint, texts: Sequence[str], *, prompt: str, include_prompt: bool) -> Encodings:
+def encode(checkpoint: StagedCheckpoint, texts: Sequence[str], *, prompt: str, include_prompt: bool) -> Encodings:
     """Tokenize texts as sentence-transformers does: with a prompt, lowercased and cut if the settings say so.
 
     Raises:
@@ -63,7 +63,9 @@ def encode(checkpoint: Checkpoint, texts: Sequence[str], *, prompt: str, include
     return Encodings(tuple(found), left_out, tuple(lengths))
 
 
-def states_alone(checkpoint: Checkpoint, loaded: Loaded, encodings: Encodings) -> tuple[list[torch.Tensor], float]:
+def states_alone(
+    checkpoint: StagedCheckpoint, loaded: Loaded, encodings: Encodings
+) -> tuple[list[torch.Tensor], float]:
     """The states of the last layer of each text, (positions, d_model) on the CPU, and the milliseconds that they took.
 
     Raises:
@@ -80,7 +82,7 @@ def states_alone(checkpoint: Checkpoint, loaded: Loaded, encodings: Encodings) -
     return states, milliseconds
 
 
-def states_padded(checkpoint: Checkpoint, loaded: Loaded, encodings: Encodings) -> Padded | None:
+def states_padded(checkpoint: StagedCheckpoint, loaded: Loaded, encodings: Encodings) -> Padded | None:
     """Pad the texts to one length, and run them with the attention mask and without.
 
     Returns:
@@ -114,14 +116,14 @@ def _fills(pad: int, pad_type: int) -> dict[str, int]:
     return {"ids": pad, "types": pad_type, "mask": 0}
 
 
-def _finite(checkpoint: Checkpoint, loaded: Loaded, states: torch.Tensor) -> torch.Tensor:
+def _finite(checkpoint: StagedCheckpoint, loaded: Loaded, states: torch.Tensor) -> torch.Tensor:
     states = states.detach().cpu().double()
     if not states.isfinite().all():
         raise damaged(checkpoint.name, loaded)
     return states
 
 
-def _refuse_two_stacks(checkpoint: Checkpoint, loaded: Loaded) -> None:
+def _refuse_two_stacks(checkpoint: StagedCheckpoint, loaded: Loaded) -> None:
     if "decoder_input_ids" in inspect.signature(loaded.model.base_model.forward).parameters:
         raise NotInCheckpointError(
             f"{checkpoint.name} has an encoder and a decoder, and sentence vectors are made of an encoder alone: there "

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from inspector.catalog import libraries
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.tokens import Tokens
 from inspector.models.vocabulary.library import SPECIAL_ROLES
 from inspector.models.vocabulary.tokenizer_files import read_file
@@ -74,7 +74,7 @@ class Disagreement:
     harmless: bool = False  # to generate(), which reads the right one
 
 
-def read_ends(checkpoint: Checkpoint, *, progress: Progress) -> Ends:
+def read_ends(checkpoint: StagedCheckpoint, *, progress: Progress) -> Ends:
     """Read the files of a checkpoint with a tokenizer, and render its chat template; no numbers are read.
 
     The template is rendered in Jinja's sandbox on three fixed conversations; what follows the answer is tokenized, and
@@ -101,7 +101,7 @@ def faults(tokenizer: Tokens, ends: Ends) -> Iterator[Disagreement]:
     yield from _of_files(ends.said)
 
 
-def _read_files(checkpoint: Checkpoint, tokenizer: Tokens) -> Files:
+def _read_files(checkpoint: StagedCheckpoint, tokenizer: Tokens) -> Files:
     manifest = checkpoint.manifest
     settings, named, added = (read_file(manifest, name) for name in (SETTINGS, NAMED, ADDED))
     generation, config = read_file(manifest, GENERATION), manifest.config or {}
@@ -156,7 +156,7 @@ def _texts(settings: Mapping[str, Any]) -> Iterator[str]:
                     yield text
 
 
-def _read_chat(checkpoint: Checkpoint, tokenizer: Tokens) -> Chat:
+def _read_chat(checkpoint: StagedCheckpoint, tokenizer: Tokens) -> Chat:
     """Render the chat template, if there is one."""
     from inspector.models.vocabulary.templates import find_templates, render
 

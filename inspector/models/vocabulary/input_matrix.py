@@ -11,13 +11,13 @@ from inspector.models.quantized.layout import codes_refusal
 from inspector.store.manifests.columns import TensorInfo
 
 if TYPE_CHECKING:
-    from inspector.models.checkpoint import Checkpoint
+    from inspector.models.checkpoint import StagedCheckpoint
 
 # Embeddings of other things than tokens.
 NO_VOCABULARY = r"pos|wpe|token_type|relative|lang_|langs|segment|patch|visi|visual"
 
 
-def find_input_matrix(checkpoint: Checkpoint) -> TensorInfo:
+def find_input_matrix(checkpoint: StagedCheckpoint) -> TensorInfo:
     """The header of the matrix that the class of config.json looks tokens up in, (vocab, d_model).
 
     Raises:
@@ -44,7 +44,7 @@ def find_input_matrix(checkpoint: Checkpoint) -> TensorInfo:
     return max(matrices, key=lambda tensor: tensor.shape[0])
 
 
-def find_input_shape(checkpoint: Checkpoint) -> tuple[int, ...]:
+def find_input_shape(checkpoint: StagedCheckpoint) -> tuple[int, ...]:
     """Its shape, (vocab, d_model): by names alone where the table knows the family.
 
     Raises:
@@ -57,7 +57,7 @@ def find_input_shape(checkpoint: Checkpoint) -> tuple[int, ...]:
     return next((each.shape for each in matrices if each), None) or checkpoint.embedding.shape
 
 
-def read_instead_of_tokens(checkpoint: Checkpoint) -> tuple[str, tuple[str, ...]]:
+def read_instead_of_tokens(checkpoint: StagedCheckpoint) -> tuple[str, tuple[str, ...]]:
     """The class that config.json names, and what it reads if it reads no tokens, such as "images"."""
     if checkpoint.structure is None:
         return "", ()
@@ -69,7 +69,7 @@ def read_instead_of_tokens(checkpoint: Checkpoint) -> tuple[str, tuple[str, ...]
     return type(model).__name__, other
 
 
-def _refusal(checkpoint: Checkpoint) -> str:
+def _refusal(checkpoint: StagedCheckpoint) -> str:
     """Why there is no matrix to look tokens up in, although it has a name in the file; "" if there is one."""
     codes, family = checkpoint.unread.codes, checkpoint.family
     empty = {tensor.name: tensor.name for tensor in checkpoint.tensors if 0 in tensor.shape}
@@ -86,13 +86,13 @@ def _refusal(checkpoint: Checkpoint) -> str:
     return fault.sentence if fault else ""
 
 
-def _named(checkpoint: Checkpoint, wanted: str) -> TensorInfo | None:
+def _named(checkpoint: StagedCheckpoint, wanted: str) -> TensorInfo | None:
     """A matrix of the file, by its name in the family's class with a head."""
     name = in_file(wanted, checkpoint.tensors.numbers, checkpoint.family.base if checkpoint.family else "")
     return _matrix(checkpoint, name)
 
 
-def _looked_up(checkpoint: Checkpoint) -> TensorInfo | None:
+def _looked_up(checkpoint: StagedCheckpoint) -> TensorInfo | None:
     """What the class that config.json names looks tokens up in, once it has loaded the file.
 
     None where the class cannot be built, names no such matrix, or has no use for the file.
@@ -119,12 +119,12 @@ def _looked_up(checkpoint: Checkpoint) -> TensorInfo | None:
     return _matrix(checkpoint, next((places.stored_as[name] for name in names if name in places.stored_as), None))
 
 
-def _matrix(checkpoint: Checkpoint, name: str | None) -> TensorInfo | None:
+def _matrix(checkpoint: StagedCheckpoint, name: str | None) -> TensorInfo | None:
     found = checkpoint.tensors.find(name) if name else None
     return found if found and len(found.shape) == 2 else None
 
 
-def _none_found(checkpoint: Checkpoint) -> NotInCheckpointError:
+def _none_found(checkpoint: StagedCheckpoint) -> NotInCheckpointError:
     checkpoint.refuse_adapter()
     built, inputs = read_instead_of_tokens(checkpoint)
     if inputs:

@@ -8,7 +8,7 @@ import pandas as pd
 import torch
 
 from inspector.errors import RequestError
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.vocabulary.rows import RowFacts, blocks, read_facts
 from inspector.progress import Progress
 
@@ -17,14 +17,14 @@ MEASURED = "measured embedding rows"
 ROW = re.compile(r"id[ :](\d{1,18})")
 
 
-def label_rows(checkpoint: Checkpoint, rows: int) -> pd.DataFrame:
+def label_rows(checkpoint: StagedCheckpoint, rows: int) -> pd.DataFrame:
     """What each embedding row stands for: token_id, token, kind; ids alone without a tokenizer."""
     if checkpoint.tokens:
         return checkpoint.tokens.vocabulary(rows)
     return pd.DataFrame({"token_id": range(rows), "token": [f"id {row}" for row in range(rows)], "kind": "no token"})
 
 
-def measured_rows(checkpoint: Checkpoint, progress: Progress) -> tuple[torch.Tensor, RowFacts, pd.DataFrame]:
+def measured_rows(checkpoint: StagedCheckpoint, progress: Progress) -> tuple[torch.Tensor, RowFacts, pd.DataFrame]:
     """Read the input embedding matrix, measure its rows, and label them: token_id, token, kind, norm.
 
     Raises:
@@ -42,7 +42,7 @@ def is_row(token: str) -> bool:
     return ROW.fullmatch(token) is not None
 
 
-def find_row(checkpoint: Checkpoint, token: str, rows: int, *, option: str) -> int:
+def find_row(checkpoint: StagedCheckpoint, token: str, rows: int, *, option: str) -> int:
     """Find the embedding row of a token given as text, or as "id 37" or "id:37".
 
     Args:

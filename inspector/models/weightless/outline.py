@@ -10,14 +10,14 @@ import torch
 from transformers import PreTrainedModel
 
 from inspector.models import build
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 
 BLOCK = 1 << 20  # numbers compared at once
 MANY_NAMES = 5_000  # in a file: to load what a loader would make of them takes less time
 
 
 def build_outline(
-    checkpoint: Checkpoint,
+    checkpoint: StagedCheckpoint,
     model_class: type[PreTrainedModel],
     *,
     dtype: torch.dtype | None = None,
@@ -61,7 +61,7 @@ def build_outline(
     return built(checkpoint.outlines)
 
 
-def _same_numbers(checkpoint: Checkpoint, model: PreTrainedModel, first: str, second: str) -> bool:
+def _same_numbers(checkpoint: StagedCheckpoint, model: PreTrainedModel, first: str, second: str) -> bool:
     """Whether the file holds equal numbers for two parameters of a class on the meta device.
 
     Equal as `torch.equal` says of the loaded parameters, in their dtype. Only these two are read,

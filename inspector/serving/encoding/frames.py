@@ -7,16 +7,16 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from inspector.serving.encoding import parts as kinds
-from inspector.serving.encoding.parts import DTYPES, MASKED_DTYPES, MAX_AXES, MAX_VALUES, DecodeError, Parts
+from inspector.serving.encoding.parts import DTYPES, MASKED_DTYPES, MAX_AXES, MAX_VALUES, DecodeError, PayloadReader
 
 if TYPE_CHECKING:  # late in a process's life: opening a checkpoint does without
     import numpy as np
     import pandas as pd
 
-Plain = Callable[[Any, Parts], Any]
+Plain = Callable[[Any, PayloadReader], Any]
 
 
-def read_array(content: Any, parts: Parts) -> np.ndarray:
+def read_array(content: Any, parts: PayloadReader) -> np.ndarray:
     """Read an array: a known dtype of plain numbers, and exactly the bytes of its shape.
 
     Raises:
@@ -41,7 +41,7 @@ def read_array(content: Any, parts: Parts) -> np.ndarray:
     return np.frombuffer(data, kind).reshape(shape).copy()
 
 
-def read_frame(content: Any, parts: Parts, plain: Plain) -> pd.DataFrame:
+def read_frame(content: Any, parts: PayloadReader, plain: Plain) -> pd.DataFrame:
     """Read a data frame, column by column.
 
     Raises:
@@ -63,13 +63,13 @@ def read_frame(content: Any, parts: Parts, plain: Plain) -> pd.DataFrame:
     return pd.DataFrame(series, index=index)
 
 
-def _named(column: Any, parts: Parts, plain: Plain) -> tuple[str, Any]:
+def _named(column: Any, parts: PayloadReader, plain: Plain) -> tuple[str, Any]:
     if type(column) is not list or len(column) != 2 or type(column[0]) is not str:
         raise DecodeError("A column was expected.")
     return column[0], _column(column[1], parts, plain)
 
 
-def _index(content: Any, parts: Parts, plain: Plain) -> pd.Index:
+def _index(content: Any, parts: PayloadReader, plain: Plain) -> pd.Index:
     import pandas as pd
 
     if type(content) is not list or len(content) not in {2, 4} or not isinstance(content[0], str | None):
@@ -82,7 +82,7 @@ def _index(content: Any, parts: Parts, plain: Plain) -> pd.Index:
     return pd.RangeIndex(*rest, name=name)
 
 
-def _column(content: Any, parts: Parts, plain: Plain) -> Any:
+def _column(content: Any, parts: PayloadReader, plain: Plain) -> Any:
     kind, *rest = content if type(content) is list and content else (None,)
     reader, count = COLUMNS.get(kind if type(kind) is str else "", (None, 0))
     if reader is None or len(rest) != count:
@@ -90,11 +90,11 @@ def _column(content: Any, parts: Parts, plain: Plain) -> Any:
     return reader(rest, parts, plain)
 
 
-def _numbers(rest: list[Any], parts: Parts, plain: Plain) -> np.ndarray:
+def _numbers(rest: list[Any], parts: PayloadReader, plain: Plain) -> np.ndarray:
     return _flat(rest[0], parts)
 
 
-def _texts(rest: list[Any], parts: Parts, plain: Plain) -> Any:
+def _texts(rest: list[Any], parts: PayloadReader, plain: Plain) -> Any:
     import pandas as pd
 
     (texts,) = rest
@@ -103,7 +103,7 @@ def _texts(rest: list[Any], parts: Parts, plain: Plain) -> Any:
     return pd.array(texts, dtype="str")
 
 
-def _objects(rest: list[Any], parts: Parts, plain: Plain) -> Any:
+def _objects(rest: list[Any], parts: PayloadReader, plain: Plain) -> Any:
     import numpy as np
 
     (items,) = rest
@@ -115,7 +115,7 @@ def _objects(rest: list[Any], parts: Parts, plain: Plain) -> Any:
     return column
 
 
-def _categories(rest: list[Any], parts: Parts, plain: Plain) -> Any:
+def _categories(rest: list[Any], parts: PayloadReader, plain: Plain) -> Any:
     import pandas as pd
 
     codes, categories, ordered = rest
@@ -128,7 +128,7 @@ def _categories(rest: list[Any], parts: Parts, plain: Plain) -> Any:
     return pd.Categorical.from_codes(numbers, categories=known, ordered=ordered)
 
 
-def _masked(rest: list[Any], parts: Parts, plain: Plain) -> Any:
+def _masked(rest: list[Any], parts: PayloadReader, plain: Plain) -> Any:
     import pandas as pd
 
     dtype, values, absent = rest
@@ -140,14 +140,14 @@ def _masked(rest: list[Any], parts: Parts, plain: Plain) -> Any:
     return kinds_of.get(numbers.dtype.kind, pd.arrays.IntegerArray)(numbers, mask)
 
 
-def _flat(content: Any, parts: Parts) -> np.ndarray:
+def _flat(content: Any, parts: PayloadReader) -> np.ndarray:
     array = read_array(content, parts)
     if array.ndim != 1:
         raise DecodeError("A column has more than one axis.")
     return array
 
 
-COLUMNS: dict[str, tuple[Callable[[list[Any], Parts, Plain], Any], int]] = {
+COLUMNS: dict[str, tuple[Callable[[list[Any], PayloadReader, Plain], Any], int]] = {
     kinds.NUMBERS: (_numbers, 1),
     kinds.TEXTS: (_texts, 1),
     kinds.OBJECTS: (_objects, 1),

@@ -39,7 +39,7 @@ class DecodeError(ValueError):
     """Bytes are not what `encode` writes of the class that was expected."""
 
 
-class Parts:
+class PayloadReader:
     """The bytes that follow the header; each is taken once, in order."""
 
     def __init__(self, data: memoryview) -> None:
@@ -72,7 +72,7 @@ def join(header: Any, parts: list[bytes]) -> bytes:
     return b"".join((START.pack(MARK, len(text)), text, *parts))
 
 
-def split(data: bytes) -> tuple[Any, Parts]:
+def split(data: bytes) -> tuple[Any, PayloadReader]:
     """Read what `join` wrote.
 
     Raises:
@@ -88,6 +88,6 @@ def split(data: bytes) -> tuple[Any, Parts]:
     if sum(map(text.count, _SEPARATORS)) > MAX_VALUES:
         raise DecodeError("The message has too many values.")
     try:
-        return json.loads(text), Parts(memoryview(data)[end:])
+        return json.loads(text), PayloadReader(memoryview(data)[end:])
     except (ValueError, RecursionError) as error:
         raise DecodeError("The message's header is no JSON.") from error

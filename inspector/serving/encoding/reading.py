@@ -13,9 +13,9 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from inspector.serving.encoding import parts as kinds
 from inspector.serving.encoding.frames import read_array, read_frame
-from inspector.serving.encoding.parts import DecodeError, Parts, split
+from inspector.serving.encoding.parts import DecodeError, PayloadReader, split
 
-Reader = Callable[[Any, Parts], Any]
+Reader = Callable[[Any, PayloadReader], Any]
 LATE = {"pd": "pandas", "np": "numpy"}  # names that modules import for type checkers alone
 NO_MATCH = "A value is not of the type that was expected."
 
@@ -39,7 +39,7 @@ def decode(data: bytes, *expected: Any) -> Any:
     return value
 
 
-def _read(content: Any, hint: Any, parts: Parts) -> Any:
+def _read(content: Any, hint: Any, parts: PayloadReader) -> Any:
     return _reader(hint)(content, parts)
 
 
@@ -67,7 +67,7 @@ def _one_word(content: Any, words: tuple[str, ...]) -> str:
     return content
 
 
-def _one_of(content: Any, hints: tuple[Any, ...], parts: Parts) -> Any:
+def _one_of(content: Any, hints: tuple[Any, ...], parts: PayloadReader) -> Any:
     """The first of some types that fits; what is looked at tells which, so nothing is read twice."""
     found = next((hint for hint in hints if _may_be(content, hint)), None)
     if found is None:
@@ -86,7 +86,7 @@ def _may_be(content: Any, hint: Any) -> bool:
     return type(content) is dict and KINDS.get(get_origin(hint) or hint, KINDS_OF.get(hint.__name__)) in content
 
 
-def _object(content: Any, cls: Any, parts: Parts) -> Any:
+def _object(content: Any, cls: Any, parts: PayloadReader) -> Any:
     name, *values = _list(_inside(content, kinds.OBJECT)) or [None]
     fields = dataclasses.fields(cls)
     if name != cls.__name__ or len(values) != len(fields):
@@ -106,7 +106,7 @@ def _hints(cls: type) -> dict[str, Any]:
     return get_type_hints(cls, {**module, **late})
 
 
-def _plain(content: Any, parts: Parts) -> Any:
+def _plain(content: Any, parts: PayloadReader) -> Any:
     """A value of any plain type, and no object."""
     if content is None or type(content) in {bool, int, float, str}:
         return content
@@ -131,7 +131,7 @@ def _list(content: Any) -> list[Any]:
 
 
 def _scalar(*allowed: type) -> Reader:
-    def read(content: Any, parts: Parts) -> Any:
+    def read(content: Any, parts: PayloadReader) -> Any:
         if type(content) not in allowed:
             raise DecodeError(NO_MATCH)
         return content
@@ -139,20 +139,20 @@ def _scalar(*allowed: type) -> Reader:
     return read
 
 
-def _bytes(content: Any, parts: Parts) -> bytes:
+def _bytes(content: Any, parts: PayloadReader) -> bytes:
     return bytes(parts.take(_inside(content, kinds.BYTES)))
 
 
-def _path(content: Any, parts: Parts) -> Path:
+def _path(content: Any, parts: PayloadReader) -> Path:
     return Path(LEAVES[str](_inside(content, kinds.PATH), parts))
 
 
-def _complex(content: Any, parts: Parts) -> complex:
+def _complex(content: Any, parts: PayloadReader) -> complex:
     real, imaginary = (LEAVES[float](number, parts) for number in _list(_inside(content, kinds.COMPLEX)))
     return complex(real, imaginary)
 
 
-def _sequence(content: Any, arguments: tuple[Any, ...], parts: Parts) -> tuple[Any, ...]:
+def _sequence(content: Any, arguments: tuple[Any, ...], parts: PayloadReader) -> tuple[Any, ...]:
     items = _list(_inside(content, kinds.TUPLE))
     if arguments == (str, Ellipsis) and set(map(type, items)) <= {str}:
         return tuple(items)
@@ -163,7 +163,7 @@ def _sequence(content: Any, arguments: tuple[Any, ...], parts: Parts) -> tuple[A
     return tuple(_read(item, hint, parts) for item, hint in zip(items, arguments, strict=True))
 
 
-def _mapping(content: Any, arguments: tuple[Any, ...], parts: Parts) -> dict[Any, Any]:
+def _mapping(content: Any, arguments: tuple[Any, ...], parts: PayloadReader) -> dict[Any, Any]:
     pairs = [_list(pair) for pair in _list(_inside(content, kinds.DICT))]
     hints = arguments or (Any, Any)
     found = {_read(key, hints[0], parts): _read(value, hints[1], parts) for key, value in pairs}
@@ -172,11 +172,11 @@ def _mapping(content: Any, arguments: tuple[Any, ...], parts: Parts) -> dict[Any
     return found
 
 
-def _items(content: Any, arguments: tuple[Any, ...], parts: Parts) -> list[Any]:
+def _items(content: Any, arguments: tuple[Any, ...], parts: PayloadReader) -> list[Any]:
     return [_read(item, arguments[0], parts) for item in _list(content)]
 
 
-def _frame(content: Any, parts: Parts) -> Any:
+def _frame(content: Any, parts: PayloadReader) -> Any:
     return read_frame(content, parts, _plain)
 
 
@@ -189,7 +189,11 @@ LEAVES: dict[Any, Reader] = {
     **{kind: _scalar(*alike) for kind, alike in ALIKE.items()},
 }
 LIBRARIES: dict[str, Reader] = {"numpy.ndarray": read_array, "pandas.DataFrame": _frame}
-GENERICS: dict[Any, Callable[[Any, tuple[Any, ...], Parts], Any]] = {tuple: _sequence, list: _items, dict: _mapping}
+GENERICS: dict[Any, Callable[[Any, tuple[Any, ...], PayloadReader], Any]] = {
+    tuple: _sequence,
+    list: _items,
+    dict: _mapping,
+}
 PLAIN: dict[Any, Reader] = {
     kinds.TUPLE: lambda content, parts: _sequence(content, (Any, ...), parts),
     kinds.DICT: lambda content, parts: _mapping(content, (), parts),

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextvars import copy_context
 from typing import Any
 
-from inspector.batch.asking import Entry, without_answer
+from inspector.batch.asking import BatchEntry, without_answer
 from inspector.errors import CancelledError, InspectorError
 from inspector.results.checkpoint import Opened
 from inspector.serving.engine.protocol import Engine, Job
@@ -46,7 +46,7 @@ class Batch:
         with self._lock:
             return tuple(self._busy.values())
 
-    def answers(self) -> Iterator[Entry]:
+    def answers(self) -> Iterator[BatchEntry]:
         """Ask; each entry is given as soon as it is there.
 
         Leaving the iteration cancels the rest. What was cancelled has no entry.
@@ -73,7 +73,7 @@ class Batch:
         for job in jobs:
             self._context.copy().run(job.cancel)
 
-    def _answer(self, number: int, snapshot: Snapshot) -> Entry | None:
+    def _answer(self, number: int, snapshot: Snapshot) -> BatchEntry | None:
         with self._lock:
             if self._cancelled:
                 return None
@@ -81,7 +81,7 @@ class Batch:
         opened = None
         try:
             opened = self._wait(self._engine.open(snapshot.reference))
-            return Entry(snapshot, "done", self._ask(snapshot, opened, self._wait), opened=opened)
+            return BatchEntry(snapshot, "done", self._ask(snapshot, opened, self._wait), opened=opened)
         except InspectorError as error:
             if self._cancelled and isinstance(error, CancelledError):  # else somebody else stopped a job that we share
                 return None

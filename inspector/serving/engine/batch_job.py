@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterable
 from contextvars import copy_context
 
-from inspector.batch.asking import Entry
+from inspector.batch.asking import BatchEntry
 from inspector.errors import CancelledError, InspectorError
 from inspector.serving.engine.batch import Batch
 from inspector.serving.engine.protocol import Progress, Status
@@ -22,7 +22,7 @@ class BatchJob:
         known: What came of those that were asked before.
     """
 
-    def __init__(self, batch: Batch, count: int, *, known: Iterable[Entry] = ()) -> None:
+    def __init__(self, batch: Batch, count: int, *, known: Iterable[BatchEntry] = ()) -> None:
         self.id = secrets.token_urlsafe(16)
         self._batch = batch
         self._count = count
@@ -39,7 +39,7 @@ class BatchJob:
         return self._status
 
     @property
-    def partial(self) -> tuple[Entry, ...]:
+    def partial(self) -> tuple[BatchEntry, ...]:
         """What has been answered so far, in the order of the answers; it stays when the job is stopped."""
         return tuple(self._entries)
 
@@ -51,7 +51,7 @@ class BatchJob:
         now = f"; reading {busy[0]}" if busy else ""
         return Progress(done / max(self._count, 1), f"{done:,} of {self._count:,} snapshots{now}")
 
-    def result(self, timeout: float | None = None) -> tuple[Entry, ...]:
+    def result(self, timeout: float | None = None) -> tuple[BatchEntry, ...]:
         """Wait until every checkpoint has answered; see the protocol."""
         if not self._settled.wait(timeout):
             raise TimeoutError(f"{len(self._entries)} of {self._count} snapshots are done.")

@@ -21,7 +21,7 @@ _PROGRAM = SessionTab()
 _TAB: ContextVar[SessionTab] = ContextVar("tab", default=_PROGRAM)
 
 
-class _Asked(Protocol):
+class _SharedJob(Protocol):
     @property
     def askers(self) -> set[str]: ...
 
@@ -61,15 +61,15 @@ class Shares:
         working: The jobs of each busy worker.
     """
 
-    def __init__(self, limit: int, working: Callable[[], Iterable[Iterable[_Asked]]]) -> None:
+    def __init__(self, limit: int, working: Callable[[], Iterable[Iterable[_SharedJob]]]) -> None:
         self._most = max(1, limit - 1)
         self._working = working
 
-    def are_used_up(self, job: _Asked) -> bool:
+    def are_used_up(self, job: _SharedJob) -> bool:
         """Whether all who ask for a job keep as many workers busy as they may."""
         return all(name and self._held(name) >= self._most for name in job.askers)
 
-    def used(self, job: _Asked) -> int:
+    def used(self, job: _SharedJob) -> int:
         """Workers that are busy for those who ask for a job; of several, for the one with the fewest."""
         return min((self._held(name) for name in job.askers if name), default=0)
 

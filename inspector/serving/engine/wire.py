@@ -38,7 +38,7 @@ class WorkerFunctions:
     # the engine's own: it puts into the store what is staged
     receive: str = "inspector.serving.storing.receiving:receive"
     load_manifest: str = "inspector.store.keeping.holding:load_held"
-    checkpoint: str = "inspector.models.checkpoint:Checkpoint"
+    checkpoint: str = "inspector.models.checkpoint:StagedCheckpoint"
     adapted: str = "inspector.models.adapters.overlay:adapted"
     prepare: str = "inspector.models.checkpoint:prepare"
     # Modules that a worker imports while nobody asks it anything, one at a time: two threads that

@@ -25,7 +25,7 @@ NOT_YOURS = "Somebody else sent this upload: only its owners can change it."
 
 
 @dataclass(frozen=True, slots=True)
-class Asker:
+class Requester:
     """Who asks for uploads."""
 
     owner: str = ""  # SHA-256 of what tells this person from others; empty: alone here, so everything is theirs
@@ -82,7 +82,7 @@ def admit(owner: str, name: str, entry: Path, *, built: Path) -> None:
         write_owners(built, {**owners, owner: owners.get(owner, new)})
 
 
-def seen(stored: StoredCheckpoint, owners: Owners | None, asker: Asker) -> StoredCheckpoint | None:
+def seen(stored: StoredCheckpoint, owners: Owners | None, asker: Requester) -> StoredCheckpoint | None:
     """An upload as somebody's list shows it, under their own name; None: they do not see it."""
     if owners is None or not asker.owner:
         return stored
@@ -94,12 +94,12 @@ def seen(stored: StoredCheckpoint, owners: Owners | None, asker: Asker) -> Store
     return stored if asker.is_admin else None
 
 
-def is_owner(owners: Owners | None, asker: Asker) -> bool:
+def is_owner(owners: Owners | None, asker: Requester) -> bool:
     """Whether somebody may rename, pin and delete an upload."""
     return owners is None or not asker.owner or asker.owner in owners
 
 
-def changed(owners: Owners, asker: Asker, **changes: Any) -> Owners:
+def changed(owners: Owners, asker: Requester, **changes: Any) -> Owners:
     """The list after one owner has changed what the upload is to them.
 
     Raises:

@@ -50,14 +50,14 @@ OTHER = "The files from the shared store are not the upload that was requested: 
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _ExpectedUpload:
     """What the server knows of an upload before it is opened."""
 
     told: Told | None  # which upload of the shared store it must be; None: a browser sent it
     owner: str  # empty: everybody
 
 
-EVERYBODYS = _Asked(None, "")
+EVERYBODYS = _ExpectedUpload(None, "")
 
 
 def look_ahead(origin: Origin, reach: Reach) -> BackgroundHasher | None:
@@ -105,7 +105,7 @@ def receive(
             if source.packed:
                 end()
             if source.owned:
-                held = (_Asked(read_told(each), sender_of(each.name)) for each in origin.held(reach.settings))
+                held = (_ExpectedUpload(read_told(each), sender_of(each.name)) for each in origin.held(reach.settings))
                 asked = next(held, EVERYBODYS)  # an archive on the disk is nobody's
                 staged = own / UPLOADS / told.fingerprint
                 manifest = _received_uploads(staged, source, asked, settings=reach.settings, progress=progress)
@@ -134,7 +134,9 @@ def _received(
         return _put(manifest, built, settings.home / OPENED / built.name, owned=False)
 
 
-def _received_uploads(told: Path, source: Source, asked: _Asked, *, settings: Settings, progress: Progress) -> Manifest:
+def _received_uploads(
+    told: Path, source: Source, asked: _ExpectedUpload, *, settings: Settings, progress: Progress
+) -> Manifest:
     """Put every upload that a worker has staged into the store; an archive of snapshots holds several.
 
     Args:
@@ -165,7 +167,7 @@ def _put_upload(
     taken: Path,
     place: Path,
     arrived: Mapping[str, Path] | None,
-    asked: _Asked,
+    asked: _ExpectedUpload,
     *,
     settings: Settings,
     progress: Progress,

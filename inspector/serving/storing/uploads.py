@@ -12,7 +12,7 @@ from inspector.results.checkpoint import Opened
 from inspector.serving.log import DIGITS, digest, record
 from inspector.serving.storing import owners, registry
 from inspector.serving.storing.marks import is_marked
-from inspector.serving.storing.owners import Asker, read_owners
+from inspector.serving.storing.owners import Requester, read_owners
 from inspector.serving.storing.shared import publishing as shared
 from inspector.serving.storing.shared.entry import write_shared
 from inspector.serving.storing.shared.listing import listing
@@ -28,7 +28,7 @@ from inspector.store.stored import is_entry, list_checkpoints, stored_in
 NOT_SEEN = "This upload is not one of yours: open it by a link with the whole fingerprint, or upload it again."
 
 
-def list_uploads(settings: Settings, asker: Asker) -> tuple[StoredCheckpoint, ...]:
+def list_uploads(settings: Settings, asker: Requester) -> tuple[StoredCheckpoint, ...]:
     """The uploads that somebody sees, newest first.
 
     A shared store that cannot be reached is no reason to show nothing: `trouble` says so.
@@ -37,7 +37,7 @@ def list_uploads(settings: Settings, asker: Asker) -> tuple[StoredCheckpoint, ..
     return tuple(sorted(filter(None, found), key=lambda s: (s.created, s.fingerprint), reverse=True))
 
 
-def find_upload(reference: CheckpointRef, settings: Settings, asker: Asker) -> CheckpointRef:
+def find_upload(reference: CheckpointRef, settings: Settings, asker: Requester) -> CheckpointRef:
     """What somebody may open: the first digits of a fingerprint are enough for an upload that they see.
 
     Raises:
@@ -52,7 +52,7 @@ def find_upload(reference: CheckpointRef, settings: Settings, asker: Asker) -> C
     return CheckpointRef.parse(reference.origin.becomes(found[0]))
 
 
-def under_own_name(opened: Opened, settings: Settings, asker: Asker) -> Opened:
+def under_own_name(opened: Opened, settings: Settings, asker: Requester) -> Opened:
     """An open checkpoint as its asker calls it."""
     entry = settings.home / UPLOADS / opened.fingerprint
     if not asker.owner or not is_entry(entry):
@@ -85,7 +85,7 @@ def trouble(settings: Settings) -> str | None:
     return listing(settings).trouble if settings.store else None
 
 
-def rename_upload(fingerprint: str, name: str, *, settings: Settings, asker: Asker) -> None:
+def rename_upload(fingerprint: str, name: str, *, settings: Settings, asker: Requester) -> None:
     """Give an upload another name: of one that somebody owns, their own name for it.
 
     Raises:
@@ -99,7 +99,7 @@ def rename_upload(fingerprint: str, name: str, *, settings: Settings, asker: Ask
         registry.rename_checkpoint(fingerprint, name, settings=settings)
 
 
-def pin_upload(fingerprint: str, *, pinned: bool, settings: Settings, asker: Asker) -> None:
+def pin_upload(fingerprint: str, *, pinned: bool, settings: Settings, asker: Requester) -> None:
     """Keep an upload whatever room is needed, or do so no longer; another owner may still keep it.
 
     Raises:
@@ -109,7 +109,7 @@ def pin_upload(fingerprint: str, *, pinned: bool, settings: Settings, asker: Ask
         registry.pin_checkpoint(fingerprint, pinned=pinned, settings=settings)
 
 
-def share_upload(fingerprint: str, *, shared: bool, settings: Settings, asker: Asker) -> None:
+def share_upload(fingerprint: str, *, shared: bool, settings: Settings, asker: Requester) -> None:
     """List an upload for everybody who may use this server, under its owner's name for it, or do so no longer.
 
     Raises:
@@ -118,7 +118,7 @@ def share_upload(fingerprint: str, *, shared: bool, settings: Settings, asker: A
     _change(fingerprint, settings, asker, shared=shared)
 
 
-def delete_upload(fingerprint: str, *, settings: Settings, asker: Asker) -> None:
+def delete_upload(fingerprint: str, *, settings: Settings, asker: Requester) -> None:
     """Delete an upload completely, here and in the shared store; one that others own as well stays theirs.
 
     Raises:
@@ -141,7 +141,7 @@ def delete_upload(fingerprint: str, *, settings: Settings, asker: Asker) -> None
         registry.delete_checkpoint(fingerprint, settings=settings)
 
 
-def _change(fingerprint: str, settings: Settings, asker: Asker, **changes: Any) -> bool:
+def _change(fingerprint: str, settings: Settings, asker: Requester, **changes: Any) -> bool:
     """Change what an upload is to one of its owners; False: it is everybody's, or the asker alone here."""
     entry = settings.home / UPLOADS / fingerprint
     with turn(settings.home), registry.disk_in_words(settings):

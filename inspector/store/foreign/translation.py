@@ -18,7 +18,7 @@ from inspector.store.foreign.model_types import guess_model_type
 from inspector.store.foreign.nanogpt import NO_BIAS, SAID, absent_biases, is_nanogpt, nanogpt_config, transposed
 from inspector.store.foreign.wrappers import describe_wrappers, unwrapped
 from inspector.store.manifests.columns import TensorInfo, Tensors
-from inspector.store.manifests.findings import NO_MODEL, Finding
+from inspector.store.manifests.findings import NO_MODEL, FileProblem
 from inspector.store.manifests.manifest import Translated
 from inspector.store.names import PARAMS
 from inspector.store.readers.ggml import as_stored
@@ -33,7 +33,7 @@ class Translation:
     config: dict[str, Any] | None
     translated: Translated = field(default_factory=Translated)
     said: tuple[str, ...] = ()  # what was done, a sentence each
-    findings: tuple[Finding, ...] = ()  # each detail is among them
+    findings: tuple[FileProblem, ...] = ()  # each detail is among them
 
 
 def translate(tensors: Tensors, config: dict[str, Any] | None, settings: Mapping[str, Any]) -> Translation:
@@ -100,7 +100,7 @@ def translate_gguf(
         _refuse_wrong_sizes(config, as_stored(renamed, own_blocks))
     except NoModelError as error:
         said = NOT_READ_AS_MODEL.format(why=error)
-        finding = Finding(tensors[0].file, NO_MODEL, len(tensors), said)
+        finding = FileProblem(tensors[0].file, NO_MODEL, len(tensors), said)
         return Translation(tensors, None, said=(said,), findings=(finding,))
     return Translation(renamed, config, Translated(_other_names(model.names)), (model.said,))
 

@@ -33,7 +33,7 @@ MAX_FOUND = 1_000  # tensors that a finding names
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class FileProblem:
     """What is odd about a checkpoint's set of weight files."""
 
     subject: str  # a file's name

@@ -12,7 +12,7 @@ from inspector.errors import NotInCheckpointError
 from inspector.progress import Progress, no_progress
 from inspector.store.hashing import verify
 from inspector.store.manifests.columns import TensorInfo, Tensors
-from inspector.store.manifests.findings import Finding
+from inspector.store.manifests.findings import FileProblem
 from inspector.store.names import HEADERS, weight_format
 from inspector.store.readers.ranges import Bytes, PlainBytes
 
@@ -84,7 +84,7 @@ class Manifest:
     # What config.json says of how its codes are to be read, and nothing else of it: configs.FACTS
     quantization: dict[str, Any] = field(default_factory=dict)
     adapter: str = ""  # what the weights are that are an adapter's, in a sentence: the config beside them is not kept
-    findings: tuple[Finding, ...] = ()  # each detail is one of the warnings, too
+    findings: tuple[FileProblem, ...] = ()  # each detail is one of the warnings, too
     translated: Translated = field(default_factory=Translated)
 
     @property
@@ -112,7 +112,7 @@ class Manifest:
         """The tensors whose numbers are computed where they are read: they take memory, as mapped ones do not."""
         return frozenset()
 
-    def found(self, *problems: str) -> tuple[Finding, ...]:
+    def found(self, *problems: str) -> tuple[FileProblem, ...]:
         """What is odd about the set of weight files, of some problems."""
         return tuple(each for each in self.findings if each.problem in problems)
 

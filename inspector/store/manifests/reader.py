@@ -28,7 +28,7 @@ from inspector.store.manifests.documents import (
     is_plain_folder,
     optional,
 )
-from inspector.store.manifests.findings import MAX_FOUND, PROBLEMS, Finding
+from inspector.store.manifests.findings import MAX_FOUND, PROBLEMS, FileProblem
 from inspector.store.manifests.manifest import OUTLINE, FileInfo, Manifest, Translated
 from inspector.store.manifests.tensors import read_tensors
 from inspector.store.names import HEADERS, clean_name, file_format
@@ -163,9 +163,9 @@ def _read_config(stored: Any) -> dict[str, Any]:
         raise DamagedError("config") from error
 
 
-def _read_finding(stored: Any) -> Finding:
+def _read_finding(stored: Any) -> FileProblem:
     finding = fields_of(stored, ("subject", "problem", "count", "detail", "names"))
-    return Finding(
+    return FileProblem(
         subject=as_text(finding["subject"]),
         problem=as_one_of(finding["problem"], PROBLEMS),
         count=as_size(finding["count"]),

@@ -82,7 +82,7 @@ class Strided:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _StandIn:
+class _FunctionStandIn:
     """Takes the place of a function of torch, and cannot be changed by a pickle."""
 
     build: Callable[..., Any]
@@ -166,7 +166,7 @@ class Unpickler(pickle._Unpickler):  # type: ignore[attr-defined]
             CheckpointError: If it has none.
         """
         if (module, name) in FUNCTIONS:
-            return _StandIn(FUNCTIONS[module, name])
+            return _FunctionStandIn(FUNCTIONS[module, name])
         if module in {"torch", "torch.storage"} and name in STORAGES:
             return StorageType(STORAGES[name][0])
         if module == "torch" and name in ITEMSIZES:
@@ -207,7 +207,7 @@ def _mark(unpickler: Any) -> None:
 def _call(unpickler: Any) -> None:
     arguments = unpickler.stack.pop()
     function = unpickler.stack[-1]
-    callable_here = isinstance(function, _StandIn) and isinstance(arguments, tuple)
+    callable_here = isinstance(function, _FunctionStandIn) and isinstance(arguments, tuple)
     if not callable_here or len(arguments) > MAX_ARGUMENTS:
         raise pickle.UnpicklingError("no call")
     unpickler.stack[-1] = function(*arguments)

@@ -17,7 +17,7 @@ from typing import Any
 from inspector.errors import CheckpointError
 from inspector.store.manifests import findings as kinds
 from inspector.store.manifests.columns import TensorInfo, Tensors, stored_once
-from inspector.store.manifests.findings import MAX_FOUND, Finding
+from inspector.store.manifests.findings import MAX_FOUND, FileProblem
 from inspector.store.manifests.manifest import Manifest
 from inspector.store.names import weight_format
 from inspector.store.readers.gguf import read_gguf
@@ -46,7 +46,7 @@ class WeightSet:
 
     tensors: Tensors  # those that count: no name comes twice
     beside: Tensors  # of files that are not read, though their numbers say that they belong to the set
-    findings: tuple[Finding, ...]
+    findings: tuple[FileProblem, ...]
 
 
 def read_header(path: Path, name: str) -> Header:
@@ -194,8 +194,8 @@ def _neglected(weights: Weights, names: Sequence[str]) -> str:
     )
 
 
-def _finding(problem: str, subject: str, names: Collection[str], detail: str) -> Finding:
-    return Finding(subject, problem, len(names), detail, tuple(sorted(names)[:MAX_FOUND]))
+def _finding(problem: str, subject: str, names: Collection[str], detail: str) -> FileProblem:
+    return FileProblem(subject, problem, len(names), detail, tuple(sorted(names)[:MAX_FOUND]))
 
 
 def _tensors(names: Collection[str], noun: str = "tensor") -> str:
@@ -208,7 +208,7 @@ def _be(names: Collection[str]) -> str:
     return "is" if len(names) == 1 else "are"
 
 
-def _of_files(weights: Weights, holders: Holders, unread: Mapping[str, Tensors]) -> Iterator[Finding]:
+def _of_files(weights: Weights, holders: Holders, unread: Mapping[str, Tensors]) -> Iterator[FileProblem]:
     """What is odd about the files that are there and not read, or are not there."""
     for name, tensors in unread.items():
         alone = set(tensors.names) - holders.keys()
@@ -223,10 +223,10 @@ def _of_files(weights: Weights, holders: Holders, unread: Mapping[str, Tensors])
     if absent := weights.absent:
         files = f"{plural(len(absent), 'shard')} {_be(absent)}"
         detail = f"By the numbers in the names of the others, {files} not there ({', '.join(absent[:3])})"
-        yield Finding(absent[0], kinds.ABSENT, len(absent), f"{detail}, and no index lists what they hold.")
+        yield FileProblem(absent[0], kinds.ABSENT, len(absent), f"{detail}, and no index lists what they hold.")
 
 
-def _of_copies(weights: Weights, twice: Holders) -> Iterator[Finding]:
+def _of_copies(weights: Weights, twice: Holders) -> Iterator[FileProblem]:
     """Which copy counts of tensors that are in several files, and which one loaders take."""
     listed = weights.weight_map
     apart = {name for name, held in twice.items() if _choice(listed.get(name), held) != held[-1]}
@@ -245,7 +245,7 @@ def _of_copies(weights: Weights, twice: Holders) -> Iterator[Finding]:
         yield _finding(problem, kept, names, detail)
 
 
-def _of_index(weights: Weights, holders: Holders) -> Iterator[Finding]:
+def _of_index(weights: Weights, holders: Holders) -> Iterator[FileProblem]:
     """What the index says of single tensors that its shards contradict."""
     if not weights.index:
         return
@@ -266,17 +266,17 @@ def _of_index(weights: Weights, holders: Holders) -> Iterator[Finding]:
         yield _finding(kinds.NOT_IN_INDEX, weights.index, extra, detail)
 
 
-def _of_metadata(weights: Weights, tensors: Tensors) -> Iterator[Finding]:
+def _of_metadata(weights: Weights, tensors: Tensors) -> Iterator[FileProblem]:
     """What the index says of the whole."""
     if not weights.index:
         return
     if not isinstance(weights.metadata, dict):
         detail = f"{weights.index} has no metadata, and from_pretrained fails without it."
-        yield Finding(weights.index, kinds.NO_METADATA, 1, detail)
+        yield FileProblem(weights.index, kinds.NO_METADATA, 1, detail)
         return
     said = weights.metadata.get("total_size")
     sizes = {sum(each.nbytes for each in tensors), sum(each.nbytes for each in stored_once(tensors))}
     if type(said) in (int, float) and said not in sizes and not weights.numbered:
         there = f"its tensors take {min(sizes):,} bytes"
         detail = f"{weights.index} gives total_size {said:,}, but {there}: loaders do not read that number."
-        yield Finding(weights.index, kinds.TOTAL, 1, detail)
+        yield FileProblem(weights.index, kinds.TOTAL, 1, detail)

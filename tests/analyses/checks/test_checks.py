@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 from inspector.analyses.checks.compute import ORDER, check
 from inspector.analyses.checks.result import SEVERITIES, STATUSES, Check, Checks
 from inspector.demo import DEMOS
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.store.readers.safetensors import DTYPES
 from tests.conftest import silent
 from tests.families import ENCODER_DECODER, MODELS, WITHOUT_HEAD, random_model, save_checkpoint, words
@@ -60,7 +60,7 @@ def folder(tmp_path: Path) -> Folder:
 
 
 @pytest.fixture
-def checked(open_path: Callable[[Path], Checkpoint]) -> Callable[[Path], Checks]:
+def checked(open_path: Callable[[Path], StagedCheckpoint]) -> Callable[[Path], Checks]:
     """Open a folder and check it."""
 
     def run(path: Path) -> Checks:

@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 from inspector.analyses.checks import words_loading as words
 from inspector.analyses.checks.compute import check
 from inspector.analyses.checks.result import Check, Checks
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from tests.conftest import silent
 from tests.families import random_model, save_checkpoint
 
@@ -108,7 +108,7 @@ def named(checks: Checks, name: str = words.TAB) -> Check:
 
 
 @pytest.fixture
-def coded(tmp_path: Path, open_path: Callable[[Path], Checkpoint]) -> Coded:
+def coded(tmp_path: Path, open_path: Callable[[Path], StagedCheckpoint]) -> Coded:
     """The checks of a model whose matrices are quantized, each as is given for a part of its name."""
 
     def run(architecture: str, codes: dict[str, Code], said: dict[str, Any], change: Change | None = None) -> Checks:

@@ -17,7 +17,7 @@ from inspector.analyses.checks import words_loading as words
 from inspector.analyses.checks.compute import check
 from inspector.analyses.checks.result import Check, Checks, LoadingRow, read_checks
 from inspector.errors import CheckpointError
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.names import fits
 from inspector.results.plain import to_json
 from tests.conftest import silent
@@ -48,7 +48,7 @@ State = dict[str, torch.Tensor]
 
 
 @pytest.fixture
-def checked(open_path: Callable[[Path], Checkpoint]) -> Callable[[Path], Checks]:
+def checked(open_path: Callable[[Path], StagedCheckpoint]) -> Callable[[Path], Checks]:
     return lambda path: check(open_path(path), values="none", progress=silent)
 
 

@@ -18,7 +18,7 @@ from inspector.analyses.checks.result import Check
 from inspector.analyses.overview.compute import overview
 from inspector.analyses.padding.compute import padding
 from inspector.analyses.sharing.compute import sharing
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from tests.conftest import silent
 from tests.layouts import build, plus
 from tests.popular import LAYOUTS
@@ -121,17 +121,17 @@ every = pytest.mark.parametrize(
 
 
 @pytest.fixture
-def laid_out(tmp_path, open_path) -> Callable[[str], tuple[Path, Checkpoint]]:
+def laid_out(tmp_path, open_path) -> Callable[[str], tuple[Path, StagedCheckpoint]]:
     """Write a layout's folder and open it."""
 
-    def opened(name: str) -> tuple[Path, Checkpoint]:
+    def opened(name: str) -> tuple[Path, StagedCheckpoint]:
         folder = build(LAYOUTS[name], tmp_path / name)
         return folder, open_path(folder)
 
     return opened
 
 
-def checks_of(checkpoint: Checkpoint) -> dict[str, Check]:
+def checks_of(checkpoint: StagedCheckpoint) -> dict[str, Check]:
     return {each.name: each for each in check(checkpoint, progress=silent).checks}
 
 

@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 from inspector.analyses.checks.compute import check
 from inspector.analyses.checks.result import Checks
 from inspector.catalog import answer
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from tests.conftest import silent
 from tests.families import DECODER
 from tests.sentences import NO_TOKENIZER
@@ -97,7 +97,7 @@ def alarms(checks: Checks) -> set[str]:
 
 
 @pytest.mark.parametrize("case", DECLARED)
-def test_layers_that_are_declared_are_a_note(open_path: Callable[[Path], Checkpoint], tmp_path, case):
+def test_layers_that_are_declared_are_a_note(open_path: Callable[[Path], StagedCheckpoint], tmp_path, case):
     architecture, sizes, says, more, said = DECLARED[case]
     folder = saved(tmp_path / "a", architecture, sizes, says, more)
     _, info = getattr(transformers, architecture).from_pretrained(folder, output_loading_info=True)

@@ -16,7 +16,7 @@ from inspector.analyses.sharing.compute import sharing
 from inspector.analyses.tokenization.compute import tokenize
 from inspector.analyses.training.compute import training
 from inspector.errors import CheckpointError
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from tests.conftest import silent
 from tests.families import MODELS, random_model, save_checkpoint
 from tests.pipelines import DENSE, NEW, OLD, add_modules, save_base, set_config, write_json
@@ -36,7 +36,7 @@ WITHOUT_POOLER = {"MPNetModel", "XLMRobertaModel"}  # as the base of a masked LM
 LAYOUTS = {"old names": (OLD, ""), "new names": (NEW, ""), "dense": (DENSE, ""), "in a folder": (OLD, "0_Transformer")}
 
 
-def checks_of(checkpoint: Checkpoint) -> dict[str, Check]:
+def checks_of(checkpoint: StagedCheckpoint) -> dict[str, Check]:
     return {each.name: each for each in check(checkpoint, progress=silent).checks}
 
 
@@ -75,7 +75,7 @@ def test_an_upload_keeps_its_modules(tmp_path, settings, packed, inner):
     if packed:
         files = {"encoder.zip": pack(folder, tmp_path / "encoder.zip").read_bytes()}
     manifest, _ = opened(uploaded(settings, files), settings)
-    checkpoint = Checkpoint(manifest, settings=settings)
+    checkpoint = StagedCheckpoint(manifest, settings=settings)
     assert manifest.name == "encoder"
     assert checks_of(checkpoint)["Heads and weights"].status == "ok"
     assert checkpoint.pipeline is not None

@@ -21,7 +21,7 @@ from inspector.analyses.classes.compute_modules import fold_tree, module_rows, t
 from inspector.analyses.classes.compute_output import model_output
 from inspector.errors import CheckpointError, NotInCheckpointError
 from inspector.models.build import build_model
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.weightless.outline import build_outline
 from inspector.results.checkpoint import HEADS
 from inspector.results.plain import to_json
@@ -71,7 +71,7 @@ def answered(tmp_path_factory):
             CheckpointRef("path", str(folder)),
             settings=settings, progress=silent, restrict_paths=False,
         )  # fmt: skip
-        checkpoint = Checkpoint(manifest, settings=settings)
+        checkpoint = StagedCheckpoint(manifest, settings=settings)
         return checkpoint, ask(checkpoint)
 
     return answer

@@ -17,7 +17,7 @@ from inspector.analyses.embeddings.compute_health import find_equal_rows
 from inspector.analyses.embeddings.compute_references import find_references
 from inspector.analyses.embeddings.compute_undertrained import RowJudgment, judge
 from inspector.analyses.embeddings.result import Embeddings
-from inspector.analyses.embeddings.result_health import Finding
+from inspector.analyses.embeddings.result_health import RowProblem
 from inspector.demo import DEMOS
 from inspector.models.vocabulary.rows import read_facts
 from inspector.results.plain import to_json
@@ -319,7 +319,7 @@ def test_facts_of_odd_rows():
     assert facts.mean.tolist() == pytest.approx(matrix[facts.finite].mean(dim=0).tolist())
 
 
-def said(result: Embeddings, name: str) -> Finding:
+def said(result: Embeddings, name: str) -> RowProblem:
     (found,) = (finding for finding in result.health.findings if finding.name == name)
     return found
 
@@ -402,11 +402,11 @@ def test_capitals_and_cut_punctuation_are_never_produced(tmp_path, open_path):
 
 
 def open_demo(name: str, settings):
-    from inspector.models.checkpoint import Checkpoint
+    from inspector.models.checkpoint import StagedCheckpoint
     from inspector.store.opening import open_checkpoint
 
     manifest, _ = open_checkpoint(CheckpointRef("demo", name), settings=settings, progress=silent, restrict_paths=False)
-    return Checkpoint(manifest, settings=settings)
+    return StagedCheckpoint(manifest, settings=settings)
 
 
 def test_demo_bert_lists_pieces_that_no_text_can_hold(settings):

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from inspector.analyses.heads.compute import heads
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from tests.conftest import silent
 from tests.families import MODELS
 
@@ -30,7 +30,7 @@ ENCODERS = ALL[:5]
 class Case:
     """A random checkpoint, opened by the app and built by transformers."""
 
-    def __init__(self, checkpoint: Checkpoint, model: Any, tokenizer: Any) -> None:
+    def __init__(self, checkpoint: StagedCheckpoint, model: Any, tokenizer: Any) -> None:
         self.checkpoint, self.model, self.tokenizer = checkpoint, model, tokenizer
 
     def ask(self, text: str = TEXT, **options: Any) -> Any:

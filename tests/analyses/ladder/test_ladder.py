@@ -14,7 +14,7 @@ from inspector.analyses.ladder.compute import climb
 from inspector.analyses.lens.compute import lens
 from inspector.errors import CheckpointError, RequestError
 from inspector.models.build import build_model, task_class
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.families import FAMILIES
 from inspector.models.reading.ladder import build_ladder
 from inspector.models.reading.readout import MOST_STATES, block_states, overlap, rank_correlation, read, top_tokens
@@ -37,9 +37,9 @@ def outputs(model, ids, **inputs):
     )
 
 
-def without_table(checkpoint: Checkpoint) -> Checkpoint:
+def without_table(checkpoint: StagedCheckpoint) -> StagedCheckpoint:
     """The same, of a family that the table does not have."""
-    return Checkpoint(checkpoint.manifest, settings=checkpoint.settings, families={})
+    return StagedCheckpoint(checkpoint.manifest, settings=checkpoint.settings, families={})
 
 
 @pytest.mark.parametrize("tied", [True, False])

@@ -17,7 +17,7 @@ from inspector.analyses.lens.frames import top_tokens
 from inspector.analyses.lens.request import LensRequest
 from inspector.analyses.lens.result import Lens, LensRows
 from inspector.errors import RequestError
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.loading import load
 from inspector.models.reading.ladder import Ladder
 from inspector.models.reading.lens_run import LensSetup, prepare
@@ -41,7 +41,7 @@ def each_alone(monkeypatch) -> None:
     monkeypatch.setattr(compute_reading, "block_states", lambda *_: POSITIONS)
 
 
-def streamed(checkpoint: Checkpoint, **options: Any) -> tuple[Lens, list[LensRows]]:
+def streamed(checkpoint: StagedCheckpoint, **options: Any) -> tuple[Lens, list[LensRows]]:
     """A streamed lens, and what it showed on the way."""
     shown: list[LensRows] = []
     asked = {"text": TEXT, "k": 3, "pins": ["w3"], "dtype": "float32", "device": "stream"} | options
@@ -160,7 +160,7 @@ def test_rows_are_final_where_the_head_turns_out_to_be_another(open_model, monke
     alike.same(found, streamed_later(checkpoint, monkeypatch), leaving=PASSING)
 
 
-def streamed_later(checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch) -> Lens:
+def streamed_later(checkpoint: StagedCheckpoint, monkeypatch: pytest.MonkeyPatch) -> Lens:
     """The same, with every layer read once the pass has ended."""
     monkeypatch.setattr(LensReading, "follow", lambda *_: None)
     found, shown = streamed(checkpoint)

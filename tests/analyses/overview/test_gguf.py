@@ -14,7 +14,7 @@ from inspector.analyses.overview.compute import overview
 from inspector.analyses.overview.figures_gguf import block_map, by_kind
 from inspector.analyses.overview.request import OverviewRequest
 from inspector.analyses.overview.view import quantization, view
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.plotting.theme import LIGHT
 from inspector.serving.engine.manifest_check import Known, lies
 from inspector.view.blocks import Code, Facts, Table
@@ -35,7 +35,7 @@ METADATA = {
 
 
 @pytest.fixture
-def mixed(tmp_path, open_path) -> Checkpoint:
+def mixed(tmp_path, open_path) -> StagedCheckpoint:
     """Two layers: the first in Q4_K, of the second one matrix in Q6_K, norms in float32."""
     rng = np.random.default_rng(0)
     numbers = {

@@ -9,7 +9,7 @@ from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
 
 from inspector.analyses.padding.compute_batch import PaddedBatch, encode_batch, label_next, mask_some
 from inspector.analyses.padding.request import PaddingRequest
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from tests.families import MODELS, words
 
 TEXT = "w1 w2 w3\nw4 w5 w6 w7 w8 w9 w10\nw11 w12 ##a w13 w14"
@@ -20,11 +20,11 @@ SEQ2SEQ = ("T5ForConditionalGeneration", "MT5ForConditionalGeneration",
 CAUSAL = {name for name in MODELS if "Causal" in name or "LMHead" in name}
 
 
-def batch_of(checkpoint: Checkpoint, text: str) -> PaddedBatch:
+def batch_of(checkpoint: StagedCheckpoint, text: str) -> PaddedBatch:
     return encode_batch(checkpoint, PaddingRequest(text=text).sentences, pad_id=PAD)
 
 
-def labeled(checkpoint: Checkpoint, architecture: str) -> tuple[dict[str, Any], torch.Tensor]:
+def labeled(checkpoint: StagedCheckpoint, architecture: str) -> tuple[dict[str, Any], torch.Tensor]:
     """The inputs and labels of the analysis, for the truth's own backward pass."""
     batch = batch_of(checkpoint, TEXT)
     if architecture in CAUSAL:

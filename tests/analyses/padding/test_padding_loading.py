@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 
 from inspector.analyses.padding.compute import padding
 from inspector.analyses.padding.result import AS_IT_IS
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.loading import plan_for
 from inspector.models.placing.streaming import stream_model
 from inspector.results.plain import to_json
@@ -122,7 +122,7 @@ def test_a_row_filled_from_the_output_matrix_is_not_set_to_zero(tmp_path, open_p
 
 
 def test_gradients_are_told_with_the_norm_of_the_model_that_ran(tmp_path, open_path):
-    checkpoint: Checkpoint = open_path(save(tmp_path / "model", "YoutuForCausalLM"))
+    checkpoint: StagedCheckpoint = open_path(save(tmp_path / "model", "YoutuForCausalLM"))
     text = "w1 w2 w3 w4 w5 w6 w7 w8\nw1 w2 w3 w4"
     found = padding(checkpoint, progress=silent, text=text, device="cpu", dtype="float32")
     own = found.experiments.query(f"experiment == '{AS_IT_IS}' and role == 'as padding'")
@@ -134,7 +134,7 @@ def test_gradients_are_told_with_the_norm_of_the_model_that_ran(tmp_path, open_p
 @pytest.mark.parametrize("tied", [True, False])
 def test_a_streamed_model_has_the_row_that_a_loaded_one_has(tmp_path, open_path, tied):
     folder = save(tmp_path / "model", "YoutuForCausalLM", tie_word_embeddings=tied)
-    checkpoint: Checkpoint = open_path(folder)
+    checkpoint: StagedCheckpoint = open_path(folder)
     loaded: Any = transformers.YoutuForCausalLM.from_pretrained(folder)
     plan = plan_for(checkpoint, "causal_lm", device="stream", dtype="float32")
     streamed: Any = stream_model(checkpoint, "causal_lm", plan).model

@@ -18,11 +18,11 @@ from inspector.analyses.placement.compute import placement
 from inspector.analyses.placement.request import PlacementRequest
 from inspector.errors import RequestError
 from inspector.models.build import TASKS
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.loading import load, plan_for
 from inspector.models.running import forward
 from inspector.request import options
-from inspector.results.placement import Way
+from inspector.results.placement import PlacementOption
 from inspector.results.plain import to_json
 from tests.conftest import silent
 from tests.families import random_model, save_checkpoint
@@ -38,13 +38,13 @@ TINY = 1  # bytes that weights may take in main memory: all blocks stay on the d
 IDS = torch.tensor([[2, 7, 9, 11, 3]])
 
 
-def within(checkpoint: Checkpoint, nbytes: int, **changes) -> Checkpoint:
+def within(checkpoint: StagedCheckpoint, nbytes: int, **changes) -> StagedCheckpoint:
     """The same checkpoint where weights may take so many bytes."""
     settings = replace(checkpoint.settings, model_nbytes=nbytes, **changes)
-    return Checkpoint(checkpoint.manifest, settings=settings)
+    return StagedCheckpoint(checkpoint.manifest, settings=settings)
 
 
-def weights(checkpoint: Checkpoint, task: str) -> int:
+def weights(checkpoint: StagedCheckpoint, task: str) -> int:
     """Bytes of the loaded model's weights in float32, counted on the model itself."""
     loaded = load(checkpoint, task, device="cpu", dtype="float32")
     return 4 * sum(parameter.numel() for parameter in loaded.model.parameters())
@@ -187,6 +187,6 @@ def test_every_task_that_can_be_built_can_be_placed():
 )
 def test_long_passes_are_told_in_minutes(seconds, told):
     assert words.duration(seconds) == told
-    way = Way("stream", "bfloat16", 0, 0, fits=True, seconds=seconds, note="Measured.")
+    way = PlacementOption("stream", "bfloat16", 0, 0, fits=True, seconds=seconds, note="Measured.")
     about = "" if seconds < 1 else "about "
     assert words.pass_time(way) == f"A streamed pass takes {about}{told}, not counting the head. Measured."

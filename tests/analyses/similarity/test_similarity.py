@@ -17,7 +17,7 @@ from inspector.analyses.similarity import words
 from inspector.analyses.similarity.compute import similarity
 from inspector.analyses.similarity.frames import pairs_of, token_parts
 from inspector.errors import NotInCheckpointError, RequestError
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.results.plain import to_json
 from inspector.results.sentences import MEASURES, MODES
 from tests.conftest import silent
@@ -45,7 +45,7 @@ def scores(encoder: SentenceTransformer, texts: tuple[str, ...] = TEXTS, **optio
     return [float(encoder.similarity(first, other)) for other in others]
 
 
-def ask(checkpoint: Checkpoint, texts: tuple[str, ...] = TEXTS, **options: Any) -> Any:
+def ask(checkpoint: StagedCheckpoint, texts: tuple[str, ...] = TEXTS, **options: Any) -> Any:
     """Like the library, on the CPU."""
     return similarity(checkpoint, texts=texts, device="cpu", progress=silent, **options)
 

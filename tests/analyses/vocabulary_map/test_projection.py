@@ -23,7 +23,7 @@ from inspector.analyses.vocabulary_map.compute_search import Search
 from inspector.analyses.vocabulary_map.request import ProjectRequest
 from inspector.analyses.vocabulary_map.result import Projection
 from inspector.errors import NotInCheckpointError, RequestError
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from tests.analyses.vocabulary_map.test_neighbors import clustered
 from tests.analyses.vocabulary_map.test_preservation import naive_neighbors
 from tests.conftest import silent
@@ -135,7 +135,7 @@ def test_stability_is_what_the_next_seed_keeps(open_matrix):
     assert min(naive) < 1
 
 
-def searched(checkpoint: Checkpoint, search: Search, **options: Any) -> Projection:
+def searched(checkpoint: StagedCheckpoint, search: Search, **options: Any) -> Projection:
     """Project as if the vocabulary were a large one."""
     return inspect.unwrap(project)(checkpoint, ProjectRequest(**options), progress=silent, search=search)
 
@@ -348,7 +348,7 @@ from pathlib import Path
 import torch
 from numba import config, threading_layer
 from inspector.analyses.vocabulary_map.compute import project
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.settings import read_settings
 from inspector.store.opening import open_checkpoint
 from inspector.store.reference import CheckpointRef
@@ -357,7 +357,7 @@ settings = read_settings({"INSPECTOR_HOME": sys.argv[2]})
 manifest, _ = open_checkpoint(
     CheckpointRef("path", sys.argv[1]), settings=settings, progress=lambda *said: None, restrict_paths=False
 )
-project(Checkpoint(manifest, settings=settings), progress=lambda *said: None, method="umap")
+project(StagedCheckpoint(manifest, settings=settings), progress=lambda *said: None, method="umap")
 threading_layer()  # raises where no loop of numba ran
 print(torch.get_num_threads() - config.NUMBA_NUM_THREADS)
 """

@@ -22,7 +22,7 @@ from inspector.analyses.what_if.compute_edges import find_pairs, relate
 from inspector.analyses.what_if.compute_stepping import Lesson, prepare
 from inspector.analyses.what_if.result import CHANGES, RELATIONS
 from inspector.errors import RequestError
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.loading import load
 from inspector.models.memory import count_once
 from inspector.results.plain import to_json
@@ -379,7 +379,7 @@ def test_what_does_not_fit_is_refused_before_it_is_tried(open_model, monkeypatch
 @pytest.mark.parametrize("tied", [True, False])
 def test_ties_of_a_model_whose_copies_do_not_fit_are_those_of_its_copies(open_model, architecture, change, tied):
     plain = open_model(architecture, tie_word_embeddings=tied)
-    small = Checkpoint(plain.manifest, settings=dataclasses.replace(plain.settings, worker_nbytes=1))
+    small = StagedCheckpoint(plain.manifest, settings=dataclasses.replace(plain.settings, worker_nbytes=1))
     found, whole = ask(small, change), ask(plain, change, steps=0)
     assert "nothing is saved or trained" in found.warnings[0]
     assert "raise INSPECTOR_WORKER_MB" in found.warnings[0]
@@ -398,7 +398,7 @@ def test_ties_of_a_model_whose_copies_do_not_fit_are_those_of_its_copies(open_mo
 
 def test_saving_needs_the_copies(open_model):
     plain = open_model("BertForMaskedLM")
-    small = Checkpoint(plain.manifest, settings=dataclasses.replace(plain.settings, worker_nbytes=1))
+    small = StagedCheckpoint(plain.manifest, settings=dataclasses.replace(plain.settings, worker_nbytes=1))
     with pytest.raises(RequestError, match=r"GB for copies of .* raise INSPECTOR_WORKER_MB"):
         ask(small, "reload")
 

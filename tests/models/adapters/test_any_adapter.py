@@ -14,11 +14,11 @@ from safetensors.torch import save_file
 from inspector.catalog import answer
 from inspector.errors import InspectorError, NotInCheckpointError
 from inspector.models.adapters.overlay import adapted
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from tests.adapters import KINDS, make
 from tests.conftest import silent
 
-Open = Callable[[Path], Checkpoint]
+Open = Callable[[Path], StagedCheckpoint]
 WIDE, RANK = 32, 4
 SHAPES = {
     "lora_A.weight": (RANK, WIDE),

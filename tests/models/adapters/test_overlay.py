@@ -19,14 +19,14 @@ import inspector
 from inspector.catalog import answer
 from inspector.errors import CheckpointError, NotInCheckpointError, RequestError
 from inspector.models.adapters.overlay import adapted
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.loading import load
 from tests.adapters import KINDS, LORA, make
 from tests.conftest import silent
 from tests.gguf_models import convert, small_model
 from tests.store.foreign.test_mistral import consolidated, mistral_state
 
-Open = Callable[[Path], Checkpoint]
+Open = Callable[[Path], StagedCheckpoint]
 SMALL: dict[str, Any] = {"r": 4, "lora_alpha": 8}
 TURNED: dict[str, Any] = {**SMALL, "fan_in_fan_out": True}
 IA3 = peft.IA3Config
@@ -53,11 +53,11 @@ FAMILIES: dict[str, tuple[str, Callable[[], peft.PeftConfig]]] = {
 }
 
 
-def both(open_path: Open, base: Path, adapter: Path) -> Checkpoint:
+def both(open_path: Open, base: Path, adapter: Path) -> StagedCheckpoint:
     return adapted(open_path(base), open_path(adapter))
 
 
-def assert_as_merged(found: Checkpoint, base: Path, adapter: Path, model: Any) -> None:
+def assert_as_merged(found: StagedCheckpoint, base: Path, adapter: Path, model: Any) -> None:
     """Every stored number is the one of PEFT's merge, but for the last bit of the dtype."""
     loaded = type(model).from_pretrained(base, dtype=model.dtype)
     state = peft.PeftModel.from_pretrained(loaded, str(adapter)).merge_and_unload().state_dict()
@@ -288,7 +288,8 @@ def test_weights_that_it_changes_count_as_memory(open_path: Open, tmp_path: Path
     nbytes = sum(each.nbytes for each in changed)
     assert found.manifest.summed == {each.name for each in changed}
     fits, short = (
-        Checkpoint(found.manifest, settings=replace(found.settings, model_nbytes=most)) for most in (nbytes, nbytes - 1)
+        StagedCheckpoint(found.manifest, settings=replace(found.settings, model_nbytes=most))
+        for most in (nbytes, nbytes - 1)
     )
     assert fits.state.keys() == {each.name for each in found.tensors}
     with pytest.raises(CheckpointError, match="weights that the adapter changes in base \\+ adapter take"):
@@ -300,6 +301,6 @@ def test_a_block_that_is_streamed_takes_memory_for_what_it_changes(open_path: Op
     base, adapter, _ = make(tmp_path, KINDS["LoRA"](), torch.float32)
     alone, found = open_path(base), both(open_path, base, adapter)
     few = replace(alone.settings, model_nbytes=1000)
-    assert load(Checkpoint(alone.manifest, settings=few), "causal_lm", device="stream").stream
+    assert load(StagedCheckpoint(alone.manifest, settings=few), "causal_lm", device="stream").stream
     with pytest.raises(RequestError, match="of weights must be in memory at once"):
-        load(Checkpoint(found.manifest, settings=few), "causal_lm", device="stream")
+        load(StagedCheckpoint(found.manifest, settings=few), "causal_lm", device="stream")

@@ -12,7 +12,7 @@ import pytest
 
 from inspector.catalog import CATALOG
 from inspector.errors import InspectorError
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.serving.encoding import decode, encode
 from inspector.serving.engine.manifest_check import Known, lies
 from inspector.serving.engine.wire import RunRequest, result_class
@@ -27,13 +27,13 @@ from tests.merges import others
 FAMILIES = ("T5ForConditionalGeneration", "BertForQuestionAnswering", "BertForSequenceClassification")
 
 
-def opened(name: str, home) -> Checkpoint:
+def opened(name: str, home) -> StagedCheckpoint:
     settings = read_settings({"INSPECTOR_HOME": str(home / "home")})
     reference = CheckpointRef("demo", name)
     if name in FAMILIES:
         reference = CheckpointRef("path", str(save_checkpoint(random_model(name), home / name)))
     manifest, _ = open_checkpoint(reference, settings=settings, progress=silent, restrict_paths=False)
-    return Checkpoint(manifest, settings=settings)
+    return StagedCheckpoint(manifest, settings=settings)
 
 
 def same(one: Any, other: Any) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from inspector.analyses.embeddings.result import Embeddings, Norms
+from inspector.analyses.embeddings.result import Embeddings, RowNorms
 from inspector.analyses.ladder.result import Climb
 from inspector.analyses.lens.result import Lens
 from inspector.analyses.masked_lm.result import Mask
@@ -91,11 +91,11 @@ OVERVIEW = Overview(
 LISTED = ListedTensor(WEIGHT, (ROWS, COLUMNS_OF_ROWS), "float32", 1920, 7680, FILE, ())
 MEMBER = SharedMember("a", "parameter", "float32", (ROWS,), 240, 0, 0, (1,), WEIGHT, FILE)
 EMBEDDINGS = Embeddings(
-    ROWS, COLUMNS_OF_ROWS, Norms(0, 0, 0), NO_ROWS, NO_ROWS, NO_ROWS, (), None,  # pyright: ignore[reportArgumentType]
+    ROWS, COLUMNS_OF_ROWS, RowNorms(0, 0, 0), NO_ROWS, NO_ROWS, NO_ROWS, (), None,  # pyright: ignore[reportArgumentType]
     query_id=ROWS - 1, pad_id=0, tensor=WEIGHT,
 )  # fmt: skip
 VITALS = Vitals(
-    "tiny", ALL[1], WEIGHT, ROWS, COLUMNS_OF_ROWS, "", Norms(0, 0, 0), None, 0, None, NO_ROWS,
+    "tiny", ALL[1], WEIGHT, ROWS, COLUMNS_OF_ROWS, "", RowNorms(0, 0, 0), None, 0, None, NO_ROWS,
     np.zeros(1), 0, np.zeros(1), np.zeros(1), (),
 )  # fmt: skip
 PADDING = PaddingRow("[PAD]", 0, 0.0, 0.0, True, ids(ROWS - 1), NO_ROWS)

@@ -13,7 +13,7 @@ import pytest
 from inspector.errors import WorkerError
 from inspector.sandbox.environment import worker_environment
 from inspector.serving.engine.wire import NOW, WARM
-from inspector.serving.engine.workers.forking import ForkServer, fork_servers
+from inspector.serving.engine.workers.forking import ForkServerHandle, fork_servers
 from inspector.settings import read_settings
 from tests.serving.engine.engine_harness import A, B, C, answer, eventually, held, running, start_step
 
@@ -29,7 +29,7 @@ def own_fork_server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture
 def server():
-    made = ForkServer(worker_environment(os.environ, settings=SETTINGS), ["colorsys"])
+    made = ForkServerHandle(worker_environment(os.environ, settings=SETTINGS), ["colorsys"])
     yield made
     made.close()
 

@@ -13,7 +13,7 @@ import torch
 
 from inspector.catalog import CATALOG, answer
 from inspector.models import build
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.sandbox import limits
 from inspector.sandbox.confinement import Confinement
 from inspector.serving.encoding import decode, encode
@@ -63,9 +63,9 @@ def watched() -> Iterator[list[str]]:
         OPENED.pop()
 
 
-def opened(settings: Settings, name: str) -> Checkpoint:
+def opened(settings: Settings, name: str) -> StagedCheckpoint:
     manifest, _ = open_checkpoint(CheckpointRef("demo", name), settings=settings, progress=silent, restrict_paths=False)
-    return Checkpoint(manifest, settings=settings)
+    return StagedCheckpoint(manifest, settings=settings)
 
 
 @pytest.mark.parametrize("verb", CATALOG)

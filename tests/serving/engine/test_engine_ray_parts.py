@@ -22,7 +22,7 @@ from inspector.serving.engine.ray import client as client_module
 from inspector.serving.engine.ray import cluster, engine, replica
 from inspector.serving.engine.ray.client import DEATHS, DIED, Client
 from inspector.serving.engine.ray.engine import RayEngine
-from inspector.serving.engine.ray.messages import HEARD, Ask, Call, Cancel, Question, Returned, Said
+from inspector.serving.engine.ray.messages import HEARD, AskReplica, Call, Cancel, JobUpdate, ReplicaQuestion, Returned
 from inspector.serving.engine.wire import SAID, Answers, Failure, Partial
 from inspector.settings import read_settings
 from inspector.store.origins.on_disk import OUTSIDE
@@ -37,7 +37,7 @@ class Pipe:
     """Keeps what a client sends to the web server."""
 
     def __init__(self) -> None:
-        self.said: list[Said] = []
+        self.said: list[JobUpdate] = []
 
     def send_bytes(self, data: bytes) -> None:
         self.said.append(decode(data, *HEARD))
@@ -79,7 +79,7 @@ def asked(handle: Handle) -> Pipe:
     async def ask() -> None:
         made = Client(pipe, first_pause=0.001)  # type: ignore[arg-type]
         made.begin(handle)
-        made.take(Ask("1", "ab", b""))
+        made.take(AskReplica("1", "ab", b""))
         await asyncio.gather(*others())
 
     loops.run(ask())
@@ -141,7 +141,7 @@ def test_a_question_that_was_stopped_is_not_asked_again():
     async def ask() -> None:
         made = Client(pipe)  # type: ignore[arg-type]
         made.begin(handle)
-        made.take(Ask("1", "ab", b""))
+        made.take(AskReplica("1", "ab", b""))
         (task,) = others()
         while first in responses:
             await asyncio.sleep(0)
@@ -224,7 +224,7 @@ class Evil:
 )
 def test_what_is_no_result_refuses_one_question_and_runs_nothing(made, capsys, data, sentence):
     job, other = (made.run(A, "echo", value=value) for value in (1, 2))
-    FakeLink.made[0].say(Said(job.id, data))
+    FakeLink.made[0].say(JobUpdate(job.id, data))
 
     with pytest.raises(WorkerError, match=sentence):
         job.result(WAIT)
@@ -235,26 +235,26 @@ def test_what_is_no_result_refuses_one_question_and_runs_nothing(made, capsys, d
 def test_asking_the_same_again_asks_the_cluster_once(made):
     first = made.run(A, "echo", value=1)
     assert made.run(A, "echo", value=1) is first
-    FakeLink.made[0].say(Said(first.id, encode(Progress(0.5, "half"))))
+    FakeLink.made[0].say(JobUpdate(first.id, encode(Progress(0.5, "half"))))
     assert (first.status, first.progress) == ("running", Progress(0.5, "half"))
-    FakeLink.made[0].say(Said(first.id, FINISHED))
+    FakeLink.made[0].say(JobUpdate(first.id, FINISHED))
 
     assert first.result(WAIT) == {"logits": 1}
     assert made.run(A, "echo", value=1) is first
-    assert [type(message) for message in FakeLink.made[0].sent] == [Ask]
+    assert [type(message) for message in FakeLink.made[0].sent] == [AskReplica]
 
 
 def test_a_replica_is_told_how_to_open_both_checkpoints(made):
     opened = made.open(demo("demo-bert")).result(WAIT)
     made.run(opened.fingerprint, "echo", other="cd" * 32)
-    question: Question = decode(FakeLink.made[0].sent[-1].question, Question)
+    question: ReplicaQuestion = decode(FakeLink.made[0].sent[-1].question, ReplicaQuestion)
 
     assert question.references == ((opened.fingerprint, "demo-bert"), ("cd" * 32, f"upload:{'cd' * 32}"))
 
 
 def test_a_replica_is_told_what_who_asks_calls_them(made):
     made.run(A, "echo", called=["ours", "theirs"], other="cd" * 32)
-    assert decode(FakeLink.made[0].sent[-1].question, Question).called == ("ours", "theirs")
+    assert decode(FakeLink.made[0].sent[-1].question, ReplicaQuestion).called == ("ours", "theirs")
 
 
 def part(rows: int) -> bytes:
@@ -265,7 +265,7 @@ def test_a_partial_answer_is_there_until_a_replica_dies_or_answers(made):
     job = made.run(A, "show_parts", rows=[], marker="")
 
     def say(message: Any, **taken: bool) -> None:
-        FakeLink.made[0].say(Said(job.id, encode(message), **taken))
+        FakeLink.made[0].say(JobUpdate(job.id, encode(message), **taken))
 
     say(Progress(None, "begun"))
     for number in (1, 2):
@@ -285,7 +285,7 @@ def test_a_partial_answer_is_there_until_a_replica_dies_or_answers(made):
 )
 def test_a_partial_answer_that_lies_refuses_one_question(made, message):
     job, other = (made.run(A, "show_parts", rows=[], marker=marker) for marker in "ab")
-    FakeLink.made[0].say(Said(job.id, encode(message)))
+    FakeLink.made[0].say(JobUpdate(job.id, encode(message)))
 
     with pytest.raises(WorkerError, match=r"The cluster sent an invalid reply"):
         job.result(WAIT)
@@ -295,7 +295,7 @@ def test_a_partial_answer_that_lies_refuses_one_question(made, message):
 def test_stopping_a_question_tells_the_cluster(made):
     job = made.run(A, "echo", value=1)
     job.cancel()
-    FakeLink.made[0].say(Said(job.id, FINISHED))
+    FakeLink.made[0].say(JobUpdate(job.id, FINISHED))
 
     assert FakeLink.made[0].sent[-1] == Cancel(job.id)
     with pytest.raises(CancelledError):
@@ -309,16 +309,16 @@ def test_a_lost_cluster_is_one_sentence_and_the_next_question_connects_anew(made
     with pytest.raises(WorkerError, match=r"^The connection was lost\.$"):
         job.result(WAIT)
     again = made.run(A, "echo", value=1)
-    assert [link.sent for link in FakeLink.made[1:]] == [[Ask(again.id, A, again_question(again))]]
+    assert [link.sent for link in FakeLink.made[1:]] == [[AskReplica(again.id, A, again_question(again))]]
 
 
 def again_question(job: Any) -> bytes:
-    return encode(Question(A, "echo", job.request.parameters, ((A, f"upload:{A}"),)))
+    return encode(ReplicaQuestion(A, "echo", job.request.parameters, ((A, f"upload:{A}"),)))
 
 
 def test_a_checkpoint_that_has_gone_is_opened_anew(made):
     job = made.run(A, "echo", value=1)
-    FakeLink.made[0].say(Said(job.id, encode(Failure("CheckpointError", "It has gone: open it."))))
+    FakeLink.made[0].say(JobUpdate(job.id, encode(Failure("CheckpointError", "It has gone: open it."))))
 
     with pytest.raises(CheckpointError, match="It has gone"):
         job.result(WAIT)
@@ -346,7 +346,7 @@ def node(monkeypatch, tmp_path):
 
 
 def question(verb: str, reference: str = "demo-a", **parameters: Any) -> bytes:
-    return encode(Question(A, verb, parameters, ((A, reference),)))
+    return encode(ReplicaQuestion(A, verb, parameters, ((A, reference),)))
 
 
 async def messages(node: Any, data: bytes) -> list[Any]:
@@ -383,7 +383,7 @@ def test_a_replica_passes_partial_answers_on(node, tmp_path):
 
 def test_a_replica_answers_under_the_name_that_it_is_told(node):
     async def ask() -> None:
-        asked = encode(Question(A, "echo", {"value": 1}, ((A, "demo-a"),), ("ours",)))
+        asked = encode(ReplicaQuestion(A, "echo", {"value": 1}, ((A, "demo-a"),), ("ours",)))
         (*_, answer) = await messages(node, asked)
         assert decode(answer.values[0], Any)["name"] == "ours"
 

@@ -17,7 +17,7 @@ from inspector.serving.engine.local import LocalEngine
 from inspector.serving.engine.wire import Setup, WorkerFunctions
 from inspector.serving.storing import registry
 from inspector.serving.storing.marks import is_marked, veiled
-from inspector.serving.storing.owners import Asker
+from inspector.serving.storing.owners import Requester
 from inspector.serving.storing.shared.remote import Remote
 from inspector.serving.storing.uploads import list_uploads
 from inspector.settings import Settings, read_settings
@@ -79,7 +79,7 @@ def test_one_server_answers_what_was_uploaded_to_another(tmp_path, monkeypatch, 
         shutil.rmtree(first.home)
 
         with engine_of(second) as engine:
-            assert [each.name for each in list_uploads(second, Asker())] == ["mine"]
+            assert [each.name for each in list_uploads(second, Requester())] == ["mine"]
             found = engine.run(opened.fingerprint, "overview").result(WAIT)
             assert to_json(found) == own
             assert not any(secret in seen_by_workers(engine) for secret in SECRETS)

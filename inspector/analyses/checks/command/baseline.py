@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from inspector.analyses.checks.result import REPORTED, SEVERITIES, STATUSES, Baseline, Change, Check, Checks
+from inspector.analyses.checks.result import REPORTED, SEVERITIES, STATUSES, Baseline, Check, Checks, EvidenceChange
 from inspector.errors import InspectorError, RequestError
 from inspector.program import command_line
 from inspector.results.findings import UNCHECKED
@@ -74,7 +74,7 @@ def compare(checks: Checks, earlier: Earlier) -> Baseline:
             f"The baseline has values {earlier.values[:40]} and this run {checks.values}: add --values "
             f"{earlier.values[:40]}, or write a new baseline."
         )
-    known, changes = 0, list[Change]()
+    known, changes = 0, list[EvidenceChange]()
     now = {check.name: check for check in checks.checks}
     for name, check in now.items():
         same, changed = _compare(check, earlier.checks.get(name))
@@ -86,13 +86,13 @@ def compare(checks: Checks, earlier: Earlier) -> Baseline:
     return Baseline(earlier.name, earlier.fingerprint, known, tuple(changes))
 
 
-def _compare(check: Check, was: Mapping[str, Any] | None) -> tuple[int, list[Change]]:
+def _compare(check: Check, was: Mapping[str, Any] | None) -> tuple[int, list[EvidenceChange]]:
     """How much of a check is as it was, and what has changed."""
     plain = to_json(check)
     now, before = dict(_items(plain)), dict(_items(was or {}))
     if was is not None and "evidence" not in was:  # an older run, which kept no evidence
         return _by_status(plain, was, now)
-    known, changes = 0, list[Change]()
+    known, changes = 0, list[EvidenceChange]()
     cut = _is_cut(was)  # what was not listed then may have been there
     grown = plain["found"] > (was or {}).get("found", 0)
     for key, item in now.items():
@@ -110,7 +110,7 @@ def _compare(check: Check, was: Mapping[str, Any] | None) -> tuple[int, list[Cha
 
 def _by_status(
     plain: Mapping[str, Any], was: Mapping[str, Any], now: Mapping[Key, Mapping[str, Any]]
-) -> tuple[int, list[Change]]:
+) -> tuple[int, list[EvidenceChange]]:
     if STATUSES.index(plain["status"]) <= STATUSES.index(was["status"]):
         return len(now), []
     return 0, [_change(plain["name"], key, "worse", item) for key, item in now.items()]
@@ -139,8 +139,8 @@ def _is_cut(check: Mapping[str, Any] | None) -> bool:
     return check is not None and check.get("found", 0) > len(check.get("evidence", ()))
 
 
-def _change(check: str, key: Key, change: str, item: Mapping[str, Any]) -> Change:
-    return Change(check, *key, change, item["severity"], item.get("id", ""))
+def _change(check: str, key: Key, change: str, item: Mapping[str, Any]) -> EvidenceChange:
+    return EvidenceChange(check, *key, change, item["severity"], item.get("id", ""))
 
 
 def _is_accepted(accepted: Any) -> TypeGuard[list[str]]:

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 from inspector.analyses.checks.command.formats import as_github, as_junit
 from inspector.analyses.checks.request import CheckRequest
 from inspector.analyses.checks.result import Checks, read_checks
-from inspector.batch.asking import Entry
+from inspector.batch.asking import BatchEntry
 from inspector.cli.batches import ask_many, asking, show_many
 from inspector.store.origins.snapshots import Snapshot
 from inspector.text import escaped
@@ -22,7 +22,7 @@ COUNTED = ("tests", "failures", "errors", "skipped")
 
 
 def check_many(
-    sought: Sequence[Snapshot | Entry],
+    sought: Sequence[Snapshot | BatchEntry],
     request: CheckRequest,
     *,
     results: Path | None,

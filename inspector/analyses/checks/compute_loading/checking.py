@@ -13,7 +13,7 @@ from inspector.analyses.checks import words_loading as words
 from inspector.analyses.checks.compute_loading.companions import check_companions
 from inspector.analyses.checks.compute_parts import RANK, at_least, conclude
 from inspector.analyses.checks.result import OUTCOMES, Check, Evidence, LoadingRow
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.prediction import find_prediction
 from inspector.store.prediction import declared_layers
 from inspector.store.readers.levels import read_setting
@@ -22,7 +22,7 @@ LOADING = "Loading"
 HEADS, GROUPS, HEAD_DIM = "num_attention_heads", "num_key_value_heads", "head_dim"
 
 
-def check_loading(checkpoint: Checkpoint, model: PreTrainedModel, rows: tuple[LoadingRow, ...]) -> Check:
+def check_loading(checkpoint: StagedCheckpoint, model: PreTrainedModel, rows: tuple[LoadingRow, ...]) -> Check:
     """What a loader makes of the files, and what contradicts it in config.json.
 
     Args:
@@ -42,7 +42,7 @@ def check_loading(checkpoint: Checkpoint, model: PreTrainedModel, rows: tuple[Lo
     return _judge(evidence) or conclude(LOADING, evidence, said)
 
 
-def check_codes(checkpoint: Checkpoint) -> Check | None:
+def check_codes(checkpoint: StagedCheckpoint) -> Check | None:
     """What is wrong with what belongs to quantized weights; None where nothing is, so far as names tell."""
     return _judge([*check_companions(checkpoint)])
 
@@ -56,7 +56,7 @@ def _judge(evidence: list[Evidence]) -> Check | None:
     return conclude(LOADING, evidence, said, words.STEPS[odd[0].problem])
 
 
-def _class(checkpoint: Checkpoint) -> Iterator[Evidence]:
+def _class(checkpoint: StagedCheckpoint) -> Iterator[Evidence]:
     """That the named class is another kind of model's than model_type: loaders go by one or by the other."""
     config = checkpoint.config
     named = str(next(iter(config.architectures or ()), ""))
@@ -68,7 +68,7 @@ def _class(checkpoint: Checkpoint) -> Iterator[Evidence]:
     yield Evidence(named, words.OF_ANOTHER_KIND, "major", None, detail)
 
 
-def _heads(checkpoint: Checkpoint, model: PreTrainedModel) -> Iterator[Evidence]:
+def _heads(checkpoint: StagedCheckpoint, model: PreTrainedModel) -> Iterator[Evidence]:
     """What the attention's numbers in config.json contradict: each other, or a matrix of one row a head's number."""
     heads, groups, size = (read_setting(checkpoint.config, key).value for key in (HEADS, GROUPS, HEAD_DIM))
     if not (_is_count(heads) and _is_count(groups)):
@@ -83,7 +83,7 @@ def _heads(checkpoint: Checkpoint, model: PreTrainedModel) -> Iterator[Evidence]
 
 
 def _rows_of_heads(
-    checkpoint: Checkpoint, model: PreTrainedModel, wanted: dict[int, str], size: int
+    checkpoint: StagedCheckpoint, model: PreTrainedModel, wanted: dict[int, str], size: int
 ) -> Iterator[Evidence]:
     """Matrices that would have another number of heads.
 
@@ -101,7 +101,7 @@ def _rows_of_heads(
             yield Evidence(stored, words.OTHER_HEADS, "critical", held[0] // size, detail)
 
 
-def _prediction(checkpoint: Checkpoint, model: PreTrainedModel) -> Iterator[Evidence]:
+def _prediction(checkpoint: StagedCheckpoint, model: PreTrainedModel) -> Iterator[Evidence]:
     """That config.json declares layers for multi-token prediction which the files lack."""
     declared = declared_layers(checkpoint.config_values)
     if declared is None:

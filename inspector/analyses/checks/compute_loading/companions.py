@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from inspector.analyses.checks import words_loading as words
 from inspector.analyses.checks.result import Evidence
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.quantized.layout import Quantized
 from inspector.store.manifests.columns import TensorInfo
 from inspector.text import shape_text
@@ -47,7 +47,7 @@ class Scheme(NamedTuple):
         return bool(alike) and companion.shape not in alike
 
 
-def check_companions(checkpoint: Checkpoint) -> Iterator[Evidence]:
+def check_companions(checkpoint: StagedCheckpoint) -> Iterator[Evidence]:
     """What of quantized weights is missing, of another shape, or left over."""
     stored = checkpoint.manifest.by_name
     known: dict[str, set[str]] = defaultdict(set)  # codes' ending -> the beginnings of the weights that are read

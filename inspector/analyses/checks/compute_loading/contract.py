@@ -15,16 +15,16 @@ import torch
 from transformers import PreTrainedModel
 
 from inspector.analyses.checks.result import OUTCOMES, LoadingRow, Outcome
-from inspector.models.checkpoint import Checkpoint
+from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.names import SPARE_MODULES
-from inspector.models.naming import Places, Recipe
+from inspector.models.naming import Places, TensorRecipe
 from inspector.names import fill_pattern, group_names, list_pattern
 from inspector.store.manifests.findings import COPIES, COPIES_APART
 
 MOST_ROWS = 300  # of the folded table: the largest models have some sixty
 
 
-class Entry(NamedTuple):
+class NameOutcome(NamedTuple):
     """What becomes of one name."""
 
     stored: str  # in the file; "": it has none
@@ -32,7 +32,7 @@ class Entry(NamedTuple):
     outcome: Outcome
 
 
-def loading_rows(checkpoint: Checkpoint) -> tuple[LoadingRow, ...]:
+def loading_rows(checkpoint: StagedCheckpoint) -> tuple[LoadingRow, ...]:
     """The contract between the names in the files and those in the class, the worst first.
 
     Returns:
@@ -49,7 +49,7 @@ def loading_rows(checkpoint: Checkpoint) -> tuple[LoadingRow, ...]:
     return tuple(sorted(rows, key=lambda row: OUTCOMES.index(row.outcome))[:MOST_ROWS])
 
 
-def _stored(checkpoint: Checkpoint, model: PreTrainedModel, places: Places) -> Iterator[Entry]:
+def _stored(checkpoint: StagedCheckpoint, model: PreTrainedModel, places: Places) -> Iterator[NameOutcome]:
     """What becomes of each tensor of the files, in their order."""
     outcomes = _outcomes(checkpoint, model, places)
     weights = {part.name: name for name, each in checkpoint.quantized.items() for part in each.parts.values()}
@@ -62,10 +62,10 @@ def _stored(checkpoint: Checkpoint, model: PreTrainedModel, places: Places) -> I
             outcome = "fused"  # a scale becomes a part of the weight
         elif outcome == "loaded" and theirs != name:
             outcome = "renamed"
-        yield Entry(theirs, places.filled.get(name, ()), outcome)
+        yield NameOutcome(theirs, places.filled.get(name, ()), outcome)
 
 
-def _outcomes(checkpoint: Checkpoint, model: PreTrainedModel, places: Places) -> dict[str, Outcome]:
+def _outcomes(checkpoint: StagedCheckpoint, model: PreTrainedModel, places: Places) -> dict[str, Outcome]:
     """Name in the file, of a weight rather than of its codes -> what becomes of it."""
     shapes = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     held = {tensor.name: tensor.shape for tensor in checkpoint.tensors}
@@ -87,7 +87,7 @@ def _outcomes(checkpoint: Checkpoint, model: PreTrainedModel, places: Places) ->
     return found
 
 
-def _taken(recipe: Recipe, name: str) -> Outcome:
+def _taken(recipe: TensorRecipe, name: str) -> Outcome:
     """How a stored tensor becomes a part of the model."""
     if len(recipe.parts) > 1:
         return "fused" if recipe.converter else "doubled"
@@ -97,7 +97,7 @@ def _taken(recipe: Recipe, name: str) -> Outcome:
 
 
 def _fits(
-    recipe: Recipe,
+    recipe: TensorRecipe,
     model: PreTrainedModel,
     shapes: Mapping[str, tuple[int, ...]],
     held: Mapping[str, tuple[int, ...]],
@@ -117,7 +117,7 @@ def _fits(
     return all(name not in made or tuple(made[name].shape) == shapes[name] for name in recipe.names)
 
 
-def _new(model: PreTrainedModel, places: Places) -> Iterator[Entry]:
+def _new(model: PreTrainedModel, places: Places) -> Iterator[NameOutcome]:
     """What the class fills with numbers of its own, a tied parameter by one name."""
     named: dict[str, Any] = dict(model.named_parameters(remove_duplicate=False))
     named |= dict(model.named_buffers(remove_duplicate=False))
@@ -125,7 +125,7 @@ def _new(model: PreTrainedModel, places: Places) -> Iterator[Entry]:
     missing = {id(named.get(n, n)): n for n in sorted(model.state_dict(), reverse=True) if n not in places.covered}
     names = {name for key, name in missing.items() if key not in covered and not name.endswith(SPARE_MODULES)}
     for name in sorted(_asked(model, missing=names)):
-        yield Entry("", (name,), "new")
+        yield NameOutcome("", (name,), "new")
 
 
 def _asked(model: PreTrainedModel, *, missing: Any = (), unexpected: Any = ()) -> set[str]:
@@ -135,7 +135,7 @@ def _asked(model: PreTrainedModel, *, missing: Any = (), unexpected: Any = ()) -
     return info.missing_keys | info.unexpected_keys
 
 
-def _fold(entries: list[Entry]) -> Iterator[LoadingRow]:
+def _fold(entries: list[NameOutcome]) -> Iterator[LoadingRow]:
     """One row for all whose names, on both sides, differ only in their places in lists."""
     patterns: dict[str, tuple[str, tuple[int, ...]]] = {}
 

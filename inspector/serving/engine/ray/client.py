@@ -24,7 +24,7 @@ from inspector.errors import InspectorError, WorkerError
 from inspector.serving.encoding import decode, encode
 from inspector.serving.engine.protocol import Progress
 from inspector.serving.engine.ray.cluster import NO_CLUSTER, connected, find_replicas
-from inspector.serving.engine.ray.messages import TOLD, Ask, Call, Cancel, Leave, Lost, Returned, Said
+from inspector.serving.engine.ray.messages import TOLD, AskReplica, Call, Cancel, JobUpdate, Leave, Lost, Returned
 from inspector.serving.engine.wire import as_message
 from inspector.settings import settings
 from inspector.text import plural
@@ -64,7 +64,7 @@ class Client:
         """Set the deployment to ask."""
         self._handle = handle
 
-    def take(self, message: Ask | Cancel | Call | Leave) -> None:
+    def take(self, message: AskReplica | Cancel | Call | Leave) -> None:
         """Act on a message from the web server."""
         if isinstance(message, Cancel):
             self._cancel(message.id)
@@ -72,7 +72,7 @@ class Client:
         if isinstance(message, Leave):
             self._leave()
             return
-        work = self._answer(message) if isinstance(message, Ask) else self._call(message)
+        work = self._answer(message) if isinstance(message, AskReplica) else self._call(message)
         self._start(message.id, work)
 
     def send(self, message: Any) -> None:
@@ -101,7 +101,7 @@ class Client:
             self._cancel(name)
         asyncio.get_running_loop().call_later(pause, os._exit, 0)
 
-    async def _answer(self, ask: Ask) -> None:
+    async def _answer(self, ask: AskReplica) -> None:
         self._untaken.add(ask.id)
         try:
             await self._ask_until_answered(ask)
@@ -114,9 +114,9 @@ class Client:
         finally:
             self._untaken.discard(ask.id)
             self._stopped.discard(ask.id)
-        self.send(Said(ask.id, encode(as_message(failure))))
+        self.send(JobUpdate(ask.id, encode(as_message(failure))))
 
-    async def _ask_until_answered(self, ask: Ask) -> None:
+    async def _ask_until_answered(self, ask: AskReplica) -> None:
         from ray.exceptions import LocalRayletDiedError, RayError, RayTaskError
         from ray.serve.exceptions import BackPressureError, RayServeException
 
@@ -142,7 +142,7 @@ class Client:
                 self._untaken.add(ask.id)
                 self._report(ask, "The replica that ran this request died: trying another one")
 
-    async def _ask(self, ask: Ask) -> None:
+    async def _ask(self, ask: AskReplica) -> None:
         handle = self._handle.options(method_name="ask", stream=True, multiplexed_model_id=ask.fingerprint)
         response = self._responses[ask.id] = handle.remote(ask.question)
         try:
@@ -150,7 +150,7 @@ class Client:
                 async for data in response:
                     patience.reschedule(None)  # from now on, the replica's limits hold
                     self._untaken.discard(ask.id)
-                    self.send(Said(ask.id, data))
+                    self.send(JobUpdate(ask.id, data))
         except TimeoutError as error:
             raise WorkerError(
                 f"No replica of the cluster took this request within {self._patience:,.0f} "
@@ -168,8 +168,8 @@ class Client:
             traceback.print_exc()
         self.send(Returned(call.id, tuple(v for v in values if isinstance(v, bytes))))
 
-    def _report(self, ask: Ask, text: str) -> None:
-        self.send(Said(ask.id, encode(Progress(None, text)), taken=False))
+    def _report(self, ask: AskReplica, text: str) -> None:
+        self.send(JobUpdate(ask.id, encode(Progress(None, text)), taken=False))
 
 
 def give_up(client: Client) -> NoReturn:

@@ -17,7 +17,7 @@ from inspector.serving.engine.local import LocalEngine
 from inspector.serving.engine.protocol import Ending, Progress, WorkerStatus
 from inspector.serving.engine.ray.cluster import refuse_without_ray
 from inspector.serving.engine.ray.link import Link
-from inspector.serving.engine.ray.messages import Ask, Call, Cancel, Question, Returned, Said
+from inspector.serving.engine.ray.messages import AskReplica, Call, Cancel, JobUpdate, ReplicaQuestion, Returned
 from inspector.serving.engine.ray.replicas import Replicas
 from inspector.serving.engine.wire import (
     Answers,
@@ -102,11 +102,11 @@ class RayEngine:
                 return job
             job = LocalJob(key, request, keep=True, stop=self._cancel, question=verb)
             job.report(Progress(None, "Waiting for a replica of the cluster"))
-            question = Question(fingerprint, verb, parameters, self._known(request), request.called)
+            question = ReplicaQuestion(fingerprint, verb, parameters, self._known(request), request.called)
             self._book.add(job)
             self._under_way[job.id] = job
             link = self._connect()
-        link.send(Ask(job.id, fingerprint, encode(question)))
+        link.send(AskReplica(job.id, fingerprint, encode(question)))
         return job
 
     def job(self, job_id: str) -> LocalJob | None:
@@ -203,10 +203,10 @@ class RayEngine:
         """Handle a message from the client; takes the lock itself."""
         if isinstance(message, Returned):
             self._replicas.returned(message)
-        elif isinstance(message, Said):
+        elif isinstance(message, JobUpdate):
             self._hear(message)
 
-    def _hear(self, said: Said) -> None:
+    def _hear(self, said: JobUpdate) -> None:
         """Handle a message from or about a replica; takes the lock itself."""
         message = _read(said.data)
         gone: tuple[str, ...] = ()
@@ -246,7 +246,7 @@ class RayEngine:
                 self._settle(job, WorkerError(text))
         self._replicas.lost()
 
-    def _send(self, message: Ask | Call) -> None:
+    def _send(self, message: AskReplica | Call) -> None:
         """Send the client a message, and start a client if needed; takes the lock itself."""
         with self._lock:
             link = None if self._closed else self._connect()

@@ -9,7 +9,7 @@ from inspector.serving.engine.protocol import Ending, WorkerStatus
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ReplicaQuestion:
     """What a replica is asked, as `encode` writes it."""
 
     fingerprint: str
@@ -20,7 +20,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class AskReplica:
     """To the client: have a replica answer."""
 
     id: str
@@ -50,7 +50,7 @@ class Leave:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class JobUpdate:
     """From the client: progress, or how it ended, as a replica or the client encoded it."""
 
     id: str
@@ -81,5 +81,5 @@ class ReplicaStatus:
     endings: tuple[Ending, ...]
 
 
-TOLD = (Ask, Cancel, Call, Leave)  # to the client
-HEARD = (Said, Returned, Lost)  # from the client
+TOLD = (AskReplica, Cancel, Call, Leave)  # to the client
+HEARD = (JobUpdate, Returned, Lost)  # from the client

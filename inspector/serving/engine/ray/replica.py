@@ -19,7 +19,7 @@ from inspector.errors import CheckpointError, InspectorError
 from inspector.serving.encoding import decode, encode
 from inspector.serving.engine.local import LocalEngine
 from inspector.serving.engine.protocol import Progress
-from inspector.serving.engine.ray.messages import Question, ReplicaStatus
+from inspector.serving.engine.ray.messages import ReplicaQuestion, ReplicaStatus
 from inspector.serving.engine.wire import MOST_PARTIALS, Answers, Partial, as_message
 from inspector.settings import read_settings
 from inspector.store.manifests.entries import MANIFEST, OPENED, UPLOADS
@@ -56,7 +56,7 @@ class Replica:
     async def ask(self, question: bytes) -> AsyncIterator[bytes]:
         """Answer a question: progress and partial answers as they come, then the result or the error."""
         try:
-            async with aclosing(self._answer(decode(question, Question))) as messages:
+            async with aclosing(self._answer(decode(question, ReplicaQuestion))) as messages:
                 async for message in messages:
                     yield encode(message)
         except InspectorError as error:
@@ -81,7 +81,7 @@ class Replica:
         with suppress(AttributeError):  # it never came up
             self.engine.close()
 
-    async def _answer(self, question: Question) -> AsyncGenerator[Any, None]:
+    async def _answer(self, question: ReplicaQuestion) -> AsyncGenerator[Any, None]:
         await self._hold(question.fingerprint)
         by_itself = any(CheckpointRef.parse(reference).origin.anywhere for _, reference in question.references)
         partials = 0  # that were passed on; the web server counts them as it counts those of a worker
@@ -101,7 +101,7 @@ class Replica:
                 break
         yield as_message(outcome) if isinstance(outcome, InspectorError) else Answers.of((outcome,))
 
-    async def _bring(self, question: Question, *, anew: bool) -> AsyncIterator[Progress]:
+    async def _bring(self, question: ReplicaQuestion, *, anew: bool) -> AsyncIterator[Progress]:
         """Have on this node what the question is about; `anew`: even if it seems to be there."""
         for fingerprint, text in question.references:
             here = self._has(fingerprint)

@@ -91,7 +91,7 @@ class Forked:
         return int(line) if line else None
 
 
-class ForkServer:
+class ForkServerHandle:
     """A fork server as the server sees it.
 
     Raises:
@@ -162,7 +162,7 @@ class ForkServers:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._found: dict[tuple[object, ...], ForkServer] = {}
+        self._found: dict[tuple[object, ...], ForkServerHandle] = {}
 
     def fork(self, environment: Mapping[str, str], modules: Sequence[str], when: bytes) -> Forked:
         """Fork a process with an environment; see `ForkServer.fork`.
@@ -177,7 +177,7 @@ class ForkServers:
         """
         return self.start(environment, modules).fork(when)
 
-    def start(self, environment: Mapping[str, str], modules: Sequence[str]) -> ForkServer:
+    def start(self, environment: Mapping[str, str], modules: Sequence[str]) -> ForkServerHandle:
         """Start the fork server of an environment, unless there is one; the arguments are those of `fork`.
 
         Raises:
@@ -188,7 +188,7 @@ class ForkServers:
         with self._lock:
             server = self._found.get(key)
             if server is None or not server.alive:
-                server = self._found[key] = ForkServer(environment, modules)
+                server = self._found[key] = ForkServerHandle(environment, modules)
         return server
 
 
