@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from difflib import get_close_matches
 from functools import partial
@@ -21,7 +21,7 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import finalize
 
-from inspector.catalog import CATALOG, answer, libraries, request_of
+from inspector.catalog import CATALOG, answer, libraries, reads_names, request_of
 from inspector.errors import NotInCheckpointError, NoTokenizerError, RequestError
 from inspector.progress import Progress
 from inspector.questions import Questions
@@ -30,6 +30,7 @@ from inspector.results.checkpoint import Opened
 from inspector.results.plain import to_json
 from inspector.settings import Settings, settings
 from inspector.store.files import remove_folder
+from inspector.store.manifests.manifest import HeadersAloneError
 from inspector.store.reference import CheckpointRef, find_reference
 from inspector.view.view import View, view_of
 
@@ -190,12 +191,19 @@ class Checkpoint(Questions):
     """
 
     def __init__(
-        self, opened: Opened, ask: Callable[..., Any], *, engine: RemoteEngine | None = None, here: Here | None = None
+        self,
+        opened: Opened,
+        ask: Callable[..., Any],
+        *,
+        engine: RemoteEngine | None = None,
+        here: Here | None = None,
+        whole: Callable[[], Checkpoint] | None = None,
     ) -> None:
         self.opened = opened
         self._ask = ask
         self._engine = engine  # opens a second checkpoint, too
         self._here = here
+        self._whole = whole  # opens the same with the numbers that are still on the hub; None: they are here
 
     @property
     def name(self) -> str:
@@ -214,14 +222,28 @@ class Checkpoint(Questions):
             RequestError: If there is no such question or option, or a value does not fit.
         """
         kind = _request_of(verb, parameters)
+        alone = reads_names(verb, parameters)
+        if not alone:
+            self._fetch_weights()
         # They must stay open while the question is answered.
         others = {name: _second(other, self._engine) for name, other in beside(parameters).items()}
         if adapted := next((each for each in others.values() if each.opened.adapter), None):
             from inspector.store.pairs import SECOND
 
             raise RequestError(SECOND.format(name=adapted.name))
-        request = kind(**parameters | {name: each.opened.fingerprint for name, each in others.items()})
-        result = self._ask(verb, **request.parameters())
+        if not alone:
+            for each in others.values():
+                each._fetch_weights()
+        try:
+            return self._answered(kind, parameters, others)
+        except HeadersAloneError:  # two copies of a tensor, say, of which no header tells whether they are equal
+            for each in (self, *others.values()):
+                each._fetch_weights()
+            return self._answered(kind, parameters, others)
+
+    def _answered(self, kind: type[Request], parameters: Mapping[str, Any], others: Mapping[str, Checkpoint]) -> Answer:
+        request = kind(**dict(parameters) | {name: each.opened.fingerprint for name, each in others.items()})
+        result = self._ask(kind.verb, **request.parameters())
         _label(result, request, self.opened, {name: each.opened for name, each in others.items()})
         return Answer(result, self.name, request)
 
@@ -241,6 +263,8 @@ class Checkpoint(Questions):
             raise RequestError(NOT_HERE.format(name=(self if self._here is None else adapter).name))
         from inspector.store.pairs import joined
 
+        for each in (self, adapter):
+            each._fetch_weights()
         with libraries():
             from inspector.models.adapters.overlay import adapted
         (model, shown), (other, _) = self._here, adapter._here
@@ -251,6 +275,12 @@ class Checkpoint(Questions):
         )
         return Checkpoint(opened, partial(_answer_here, both, shown), here=(both, shown))
 
+    def _fetch_weights(self) -> None:
+        """Have the weights that are still on the hub; whoever asked before keeps the answers from the headers."""
+        if self._whole is not None:
+            whole = self._whole()
+            self.opened, self._ask, self._here, self._whole = whole.opened, whole._ask, whole._here, None
+
     def __repr__(self) -> str:
         return f"Checkpoint({self.name!r})"
 
@@ -260,8 +290,10 @@ def open(  # noqa: A001
 ) -> Checkpoint:
     """Open a checkpoint.
 
+    Of a model on the hub, the headers alone are fetched, and its weights with the first question that needs numbers.
+
     Args:
-        source: A folder, archive or weight file, a demo's name, or a hub id.
+        source: A folder, archive or weight file, a demo's name, or a hub id ("org/name" or "org/name@revision").
         adapter: An adapter on it, named in the same ways: all answers are then about both, as merging would make them.
         engine: Runs the work in separate processes with limits; None: the work runs in this process.
 
@@ -375,6 +407,7 @@ def open_here(
     *,
     name: str | None = None,
     fetched: Path | None = None,
+    whole: bool = False,
     shown: Shown | None = None,
     staged: Callable[[Manifest], None] = lambda manifest: None,
 ) -> Checkpoint:
@@ -384,7 +417,8 @@ def open_here(
         reference: Of any kind.
         limits: Settings, and where the store is.
         name: What it is called; None: as its files say.
-        fetched: The folder that holds a model of the hub; None: it is downloaded.
+        fetched: The folder that holds a model of the hub; None: its headers are fetched.
+        whole: Whether a model of the hub is downloaded instead.
         shown: Shows progress under a title; None: by tqdm.
         staged: Called with what the headers say, before anything is asked.
 
@@ -395,7 +429,12 @@ def open_here(
     from inspector.store.opening import open_checkpoint
 
     shown = shown or _progress
+    by_itself = reference.origin.downloads and fetched is None  # with the network
     with shown("Opening") as tell:
+        if by_itself and not whole:
+            from inspector.store.origins.hub_headers import bring_headers
+
+            fetched = bring_headers(reference.value, limits, progress=tell)
         manifest, found = open_checkpoint(
             reference, settings=limits, progress=tell, restrict_paths=False, fetched=fetched
         )
@@ -403,8 +442,14 @@ def open_here(
     model = StagedCheckpoint(manifest, settings=limits)
     if name is not None:
         model.called = (name,)
-    opened = Opened(manifest.fingerprint, str(found), model.name, manifest.warnings)
-    return Checkpoint(opened, partial(_answer_here, model, shown), here=(model, shown))
+    opened = Opened(manifest.fingerprint, str(found), model.name, manifest.warnings, manifest.on_hub_nbytes)
+    later = partial(open_here, found, limits, name=model.name, whole=True, shown=shown, staged=staged)
+    return Checkpoint(
+        opened,
+        partial(_answer_here, model, shown),
+        here=(model, shown),
+        whole=later if by_itself and manifest.is_on_hub else None,
+    )
 
 
 def _answer_here(model: StagedCheckpoint, shown: Shown, verb: str, **parameters: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -68,6 +68,14 @@ class Analysis:
     def partial(self) -> str:
         """The class of what `function` shows of its answer while it computes the rest; empty: it shows nothing."""
         return read_annotations(self.function)[1]
+
+
+def reads_names(verb: str, parameters: Mapping[str, Any]) -> bool:
+    """Whether headers and small files answer a question with these parameters."""
+    asked = CATALOG[verb]
+    if asked.needs == "names" or asked.early:
+        return not parameters.get("hash_files")
+    return parameters.get("values") == "none"
 
 
 _QUESTIONS = (

@@ -13,6 +13,7 @@ class Opened:
     reference: str  # as used in links; an "incoming" upload becomes "upload:…"
     name: str
     warnings: tuple[str, ...]
+    on_hub_nbytes: int = 0  # of weights that are still on the hub, whose headers alone were fetched; 0: all is here
     base: Opened | None = None  # of one with an adapter on it: the one without
     adapter: Opened | None = None  # the adapter on it
 

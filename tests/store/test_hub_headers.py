@@ -111,6 +111,31 @@ def test_what_takes_numbers_fetches_the_model_whole(environment: dict[str, str])
         assert not any("headers alone" in each for each in found["warnings"])
 
 
+LIBRARY = """
+import json
+import inspector
+opened = inspector.open("org/model@v1")
+said = [opened.opened.reference, opened.opened.on_hub_nbytes, [each.verdict for each in opened.sharing().groups]]
+for nothing in (opened.overview, opened.training, opened.classes, lambda: opened.check(values="none")):
+    nothing()
+print(json.dumps([*said, opened.opened.on_hub_nbytes, opened.embeddings().rows, opened.opened.on_hub_nbytes]))
+print(json.dumps(opened.overview().result.warnings))
+"""
+
+
+def test_the_library_fetches_the_weights_with_the_first_question_that_needs_them(environment: dict[str, str]) -> None:
+    held = files()
+    with serving(held) as hub:
+        told, warnings = run("-c", LIBRARY, hub=hub, environment=environment).splitlines()
+        nbytes = held["model.safetensors"].nbytes
+        reference, before, shared, still, rows, after = json.loads(told)
+        assert (reference, shared, rows) == (f"hub:org/model@{COMMIT}", ["tied"], ROWS)
+        assert (before, still, after) == (nbytes, nbytes, 0)
+        assert hub.sent == FIRST[1] + nbytes
+        assert not any("headers alone" in each for each in json.loads(warnings))
+        assert hub.authorized == []
+
+
 def test_many_shards_and_a_long_header(environment: dict[str, str]) -> None:
     """500 GB in 300 files, the first of which has a header longer than a first range."""
     held = {"config.json": plain(json.dumps(CONFIG))}

@@ -15,11 +15,15 @@ from inspector.store.manifests.columns import TensorInfo, Tensors
 from inspector.store.manifests.findings import FileProblem
 from inspector.store.names import HEADERS, weight_format
 from inspector.store.readers.ranges import Bytes, PlainBytes
+from inspector.text import bytes_text
 
 OUTLINE = "arriving"  # the source of a checkpoint whose weights are still on their way
 STILL_COMING = (
     "The weights of {name} are still being uploaded: this needs their numbers, and can be answered when all of them "
     "are here."
+)
+NOT_FETCHED = (
+    "This needs the numbers of {name}, whose weights ({size}) are still on the hub: fetch them, and ask again."
 )
 
 
@@ -126,6 +130,11 @@ class Manifest:
         """Whether all but their numbers was fetched from the hub, which still has them."""
         return self.source == HEADERS
 
+    @property
+    def on_hub_nbytes(self) -> int:
+        """Bytes of the weights that are still on the hub."""
+        return sum(file.nbytes for file in self.files if weight_format(file.name)) if self.is_on_hub else 0
+
     def bytes_of(self, name: str) -> Bytes:
         """The bytes of a file: whoever reads numbers asks here.
 
@@ -175,7 +184,7 @@ class Manifest:
             HeadersAloneError: If they are still on the hub.
         """
         if self.is_on_hub:
-            raise HeadersAloneError
+            raise HeadersAloneError(NOT_FETCHED.format(name=self.name, size=bytes_text(self.on_hub_nbytes)))
         if self.is_outline:
             raise NotInCheckpointError(STILL_COMING.format(name=self.name))
 

@@ -100,6 +100,24 @@ def fetch_headers(named: str, known: Collection[str], *, progress: Progress) -> 
     return {"commit": commit, "small": small, "headers": headers}
 
 
+def bring_headers(named: str, settings: Settings, *, progress: Progress) -> Path | None:
+    """Fetch the headers of a model, or find them in the store, and lay them out there.
+
+    Args:
+        named: As `fetch_headers` takes it.
+        settings: Where the store is.
+        progress: Told what is fetched.
+
+    Returns:
+        The folder that holds them; None where the model is to be fetched whole.
+
+    Raises:
+        CheckpointError: As `fetch_headers` and `put_headers` do.
+    """
+    found = fetch_headers(named, known_headers(settings), progress=progress)
+    return None if found is None else put_headers(named, found, settings)
+
+
 def _listed(model: str, revision: str) -> tuple[str, dict[str, int]] | None:
     """The commit, and the bytes of each file that is read; None where the hub is out of reach."""
     from httpx2 import HTTPError
