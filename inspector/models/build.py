@@ -211,6 +211,7 @@ def build_model(
             f"{tensor} is {shape_text(held)} in the file but {shape_text(wanted)} according to config.json, so the two "
             f"do not fit: {instead}compare both with their source."
         )
+    _refuse_complex(model, state, name)
     missing = frozenset(info["missing_keys"])
     _blank(model, missing)
     if same:
@@ -221,6 +222,19 @@ def build_model(
             f"(the first is {min(state)!r}): check the names, or the model_type in config.json."
         )
     return model.eval(), missing
+
+
+def _refuse_complex(model: PreTrainedModel, state: Mapping[str, torch.Tensor], name: str) -> None:
+    """Refuse numbers of which the loader has left a part out, and warned of nothing that anybody sees."""
+    if not any(each.is_complex() for each in state.values()):
+        return
+    held = model.state_dict()
+    for tensor, places in find_places(model, state).filled.items():
+        if state[tensor].is_complex() and not all(held[place].is_complex() for place in places):
+            raise CheckpointError(
+                f"{tensor} of {name} holds complex numbers, and {type(model).__name__} computes with real ones: "
+                f"{COMPARE}."
+            )
 
 
 def _tie_equal(model: PreTrainedModel, same: Callable[[PreTrainedModel, str, str], bool]) -> None:

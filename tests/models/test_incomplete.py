@@ -167,6 +167,38 @@ def test_tensors_without_numbers_are_placeholders(tmp_path, open_path, architect
                for each in overview(opened, progress=silent).warnings)  # fmt: skip
 
 
+@pytest.mark.parametrize("name", ["model.layers.0.mlp.up_proj.weight", "model.norm.weight"])
+def test_no_part_of_complex_numbers_is_left_out(tmp_path, open_path, name):
+    model = random_model("LlamaForCausalLM")
+    opened = open_path(changed(tmp_path / "a", model, lambda state: state | {name: state[name] * (1 + 1j)}))
+    said = f"{name} of a holds complex numbers, and LlamaForCausalLM computes with real ones"
+    for ask in (lambda: lens(opened, progress=silent, text="w1 w2"), lambda: sharing(opened, progress=silent)):
+        with pytest.raises(InspectorError) as refused:
+            ask()
+        assert str(refused.value).startswith(said)
+    assert any(said in each.detail for each in check(opened, progress=silent).checks)
+
+
+def test_no_part_of_a_complex_embedding_is_left_out(tmp_path, open_path):
+    name = "model.embed_tokens.weight"
+    model = random_model("LlamaForCausalLM")
+    opened = open_path(changed(tmp_path / "a", model, lambda state: state | {name: state[name] * (1 + 1j)}))
+    with pytest.raises(InspectorError, match=f"{name} of a holds complex numbers"):
+        embeddings(opened, progress=silent)
+
+
+def test_complex_numbers_that_no_class_loads_change_nothing(tmp_path, open_path):
+    """Meta's files have the angles of rotary positions."""
+    angles = {"freqs_cis": torch.ones(4, 4, dtype=torch.complex64)}
+    opened = open_path(changed(tmp_path / "a", random_model("LlamaForCausalLM"), lambda state: state | angles))
+    assert lens(opened, progress=silent, text="w1 w2").layers == ("embeddings", "1", "2")
+    assert embeddings(opened, progress=silent).rows == len(model_rows(opened))
+
+
+def model_rows(checkpoint) -> torch.Tensor:
+    return checkpoint.read(["model.embed_tokens.weight"])["model.embed_tokens.weight"]
+
+
 def test_a_mark_without_numbers_is_no_placeholder(tmp_path, open_path):
     """Image tools write an empty tensor that says that the others are scaled."""
     mark = {"scaled_fp8": torch.empty(0, dtype=torch.float8_e4m3fn)}

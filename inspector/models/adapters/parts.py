@@ -42,6 +42,7 @@ HALF = "{name} holds {there} of {module} without {lacking}: the file is incomple
 MISFIT = (
     "{name} holds parts of {module} whose shapes do not fit each other ({shapes}): if the file was cut, get it again."
 )
+COMPLEX = "{name} holds complex numbers in {tensor}, which no merge adds to a weight: save it in real ones."
 NO_RANK = "{name} gives {module} rank 0, which changes nothing and has no scale: train it with a rank above 0."
 NO_ALPHA = "{name} has no {setting} in {config}, so its scale is not known: add the value that it was trained with."
 PATTERN = "{config} gives a rank or a scale by the expression {key!r}, which this tool does not read: list the modules."
@@ -112,6 +113,8 @@ def read_parts(adapter: StagedCheckpoint) -> AdapterChanges:
         else:
             role = next(part for part in found.groups() if part)
             modules.setdefault(name[: found.start()], {})[role] = tensor
+        if tensor.dtype.startswith("complex"):
+            raise NotInCheckpointError(COMPLEX.format(name=adapter.name, tensor=tensor.name))
     changes = tuple(_change(adapter.name, module, parts, settings) for module, parts in modules.items())
     scales = {change.module: change.scale for change in changes}
     return AdapterChanges(

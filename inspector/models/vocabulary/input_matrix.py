@@ -13,6 +13,9 @@ from inspector.store.manifests.columns import TensorInfo
 if TYPE_CHECKING:
     from inspector.models.checkpoint import StagedCheckpoint
 
+COMPLEX = (
+    "{tensor} of {name} holds complex numbers, and tokens are looked up in real ones: compare the file with its source."
+)
 # Embeddings of other things than tokens.
 NO_VOCABULARY = r"pos|wpe|token_type|relative|lang_|langs|segment|patch|visi|visual"
 
@@ -73,13 +76,16 @@ def _refusal(checkpoint: StagedCheckpoint) -> str:
     """Why there is no matrix to look tokens up in, although it has a name in the file; "" if there is one."""
     codes, family = checkpoint.unread.codes, checkpoint.family
     empty = {tensor.name: tensor.name for tensor in checkpoint.tensors if 0 in tensor.shape}
-    meant = {**codes, **empty}  # stored -> the weight that it is in the place of
+    imaginary = {tensor.name: tensor.name for tensor in checkpoint.tensors if tensor.dtype.startswith("complex")}
+    meant = {**codes, **empty, **imaginary}  # stored -> the weight that it is in the place of
     wanted = family and in_file(family.embedding, meant.values(), family.base)
     found = [name for name, weight in meant.items() if (weight == wanted if family else _is_vocabulary(weight))]
     if not found:
         return ""
     if found[0] in codes:
         return codes_refusal(checkpoint.name, checkpoint.unread, found[0])
+    if found[0] in imaginary:
+        return COMPLEX.format(tensor=found[0], name=checkpoint.name)
     from inspector.models.incomplete import no_numbers
 
     fault = no_numbers(checkpoint.name, {tensor.name: tensor.shape for tensor in checkpoint.tensors})

@@ -41,12 +41,13 @@ def unwrapped(names: Sequence[str], config: Mapping[str, Any] | None) -> dict[st
     parts = [[part for part in name.split(".") if part not in ANYWHERE] for name in names]
     kind = str((config or {}).get("model_type", "")).replace("-", "_")
     theirs = {*INNER, "transformer"} if kind.startswith(WITH_TRANSFORMER) else {*INNER, kind, kind.partition("_")[0]}
-    while parts and (first := parts[0][:1]) and first[0] in BEFORE and all(p[:1] == first and p[1:] for p in parts):
-        follows = {each[1] for each in parts}
-        if first[0] == "model" and kind not in WITHOUT_MODEL and not follows & (theirs - {""}):
+    shortest, left = min(map(len, parts), default=0), 0
+    while left + 1 < shortest and (first := parts[0][left]) in BEFORE and all(each[left] == first for each in parts):
+        follows = {each[left + 1] for each in parts}
+        if first == "model" and kind not in WITHOUT_MODEL and not follows & (theirs - {""}):
             break
-        parts = [each[1:] for each in parts]
-    found = {name: ".".join(each) for name, each in zip(names, parts, strict=True)}
+        left += 1
+    found = {name: ".".join(each[left:]) for name, each in zip(names, parts, strict=True)}
     if all(name == own for name, own in found.items()):
         return {}
     seen: dict[str, str] = {}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 from inspector.catalog import answer
 from inspector.errors import InspectorError, NotInCheckpointError
@@ -92,6 +92,15 @@ def test_any_adapter_is_answered_or_refused(open_path: Open, tmp_path: Path) -> 
         answered += 1
     assert not [each for each in refusals if "\n" in each or not each.endswith(".")]
     assert min(len(refusals), answered) > 5
+
+
+def test_no_part_of_complex_numbers_is_left_out(open_path: Open, tmp_path: Path) -> None:
+    base, adapter, _ = make(tmp_path, KINDS["LoRA"](), torch.float32)
+    path = adapter / "adapter_model.safetensors"
+    state = load_file(path)
+    save_file({name: each * (1 + 1j) for name, each in state.items()}, path)
+    with pytest.raises(NotInCheckpointError, match=r"holds complex numbers in .*lora_A\.weight, which no merge adds"):
+        adapted(open_path(base), open_path(adapter))
 
 
 def test_products_of_more_axes_are_refused(open_path: Open, tmp_path: Path) -> None:
