@@ -6,6 +6,7 @@ import os
 import socket
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Annotated, Any
 
@@ -14,16 +15,19 @@ import typer
 from inspector.cli.answering import AsJson, app, refusals, show
 from inspector.errors import RequestError
 from inspector.program import app_script, lacks
-from inspector.settings import settings
+from inspector.settings import MB, settings
 from inspector.store.keeping.quota import account
+from inspector.store.keeping.servers import running_servers, server_lines
 from inspector.store.reference import find_reference
 from inspector.text import bytes_text
+from inspector.view.blocks import Bullets
 from inspector.view.screen import ROWS, Screen, rows_of
 from inspector.view.view import Headline
 
 FIRST_PORT, LAST_PORT = 8501, 65_535
 FIRST_FREE = 1_024  # that any user may listen on
 PORTS = 20  # that are tried where none is asked for
+STORE_MB = "INSPECTOR_STORE_MB"
 
 
 @app.command()
@@ -113,7 +117,11 @@ def _screen(plain: dict[str, Any]) -> Screen:
     ]
     return Screen(
         Headline(f"The store holds {bytes_text(used)} of {bytes_text(quota)}: {bytes_text(quota - used)} are left."),
-        (rows_of("Kinds", kinds), *([rows_of("Uploads", uploads[:ROWS], len(uploads))] if uploads else [])),
+        (
+            Bullets(tuple(server_lines(plain["servers"]))),
+            rows_of("Kinds", kinds),
+            *([rows_of("Uploads", uploads[:ROWS], len(uploads))] if uploads else []),
+        ),
         f"When it is full, {plain['evict']} are removed first. --json prints every fingerprint.",
     )
 
@@ -122,5 +130,9 @@ def _screen(plain: dict[str, Any]) -> Screen:
 def store(as_json: AsJson = False) -> None:
     """Show what is in the store and how much space is left."""
     with refusals():
-        found = account(settings())
+        servers = running_servers(settings())
+        found = replace(account(settings()), servers=tuple(server for server, _ in servers))
+        for limit in servers[0][1].limits if servers else ():
+            if limit.setting == STORE_MB:
+                found = replace(found, quota_nbytes=round(limit.value * MB))
     show(found, as_json=as_json, screen=_screen)

@@ -26,6 +26,16 @@ class Restriction:
 
 
 @dataclass(frozen=True, slots=True)
+class RunningServer:
+    """A server that runs on a home now."""
+
+    pid: int
+    version: str
+    since: str  # ISO 8601, UTC
+    not_ready: tuple[str, ...]  # why users' requests would fail; empty: they would not
+
+
+@dataclass(frozen=True, slots=True)
 class ServerLimits:
     """The limits in force, and what is enforced on this machine."""
 
@@ -33,3 +43,4 @@ class ServerLimits:
     confinement: str  # the setting: "auto", "required" or "off"
     restrictions: tuple[Restriction, ...]  # empty: no worker has reported yet
     missing: tuple[str, ...]  # what the platform lacks for the rest
+    server: RunningServer | None = None  # whose limits these are; None: of one that would be started here

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from inspector.results.limits import RunningServer
+
 
 @dataclass(frozen=True, slots=True)
 class StoredKind:
@@ -37,3 +39,4 @@ class StoreAccount:
     evict: str  # "results" or "uploads"
     kinds: tuple[StoredKind, ...]
     uploads: tuple[StoredUpload, ...]  # least recently used first
+    servers: tuple[RunningServer, ...] = ()  # that run on it now, the latest first

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from dataclasses import replace
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -10,7 +11,8 @@ from inspector.cli.answering import AsJson, app, refusals, show
 from inspector.serving.engine.local import LocalEngine
 from inspector.serving.engine.ray.cluster import deploy, withdraw
 from inspector.serving.engine.report import confinement_of, server_limits
-from inspector.settings import settings
+from inspector.settings import Confine, settings
+from inspector.store.keeping.servers import running_servers, server_lines
 from inspector.text import plural
 from inspector.view.blocks import Bullets
 from inspector.view.screen import Screen, rows_of, screen_of_values
@@ -19,13 +21,16 @@ from inspector.view.view import Headline
 
 @app.command()
 def limits(as_json: AsJson = False) -> None:
-    """Show the limits in force and what the worker sandbox blocks on this machine."""
+    """Show the limits of the server that runs here, or of one started now, and what the worker sandbox blocks."""
     with refusals():
-        engine = LocalEngine(settings())
+        told = next((limits for _, limits in running_servers(settings())), server_limits(settings(), None))
+        tried = replace(settings(), confinement=cast(Confine, told.confinement))
+        engine = LocalEngine(tried)
         try:
-            found = server_limits(settings(), confinement_of(engine, wait=True))
+            found = server_limits(tried, confinement_of(engine, wait=True))
         finally:
             engine.close()
+        found = replace(found, limits=told.limits, server=told.server)
     show(found, as_json=as_json, screen=_limits)
 
 
@@ -49,6 +54,7 @@ def _limits(plain: dict[str, Any]) -> Screen:
             "ok" if whole else "warning",
         ),
         (
+            Bullets(tuple(server_lines([plain["server"]] if plain["server"] else []))),
             rows_of("Limits", limits),
             *([rows_of("Worker sandbox", restrictions)] if restrictions else []),
             *([Bullets(tuple(plain["missing"]))] if plain["missing"] else []),

@@ -6,12 +6,10 @@ questions would be answered is another thing, with an address of its own.
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from threading import Lock
 
 from starlette.concurrency import run_in_threadpool
@@ -28,7 +26,6 @@ from inspector.store.disk import disk_sentence
 
 READY = "_stcore/ready"
 FRESH_SECONDS = 2.0  # for which what was found is told again
-LOOK_SECONDS = 10.0  # between two looks when nobody asks
 LATE_SECONDS = 15.0  # of a look, after which the store counts as silent
 SILENT = "The store does not answer: look at its disk, and at the network to the shared store."
 NO_FILES = (
@@ -132,13 +129,6 @@ class Readiness:
             return self._found
         finally:
             self._lock.release()
-
-    async def watch(self) -> None:
-        """Look again and again, so that the log tells of changes that nobody asks about."""
-        while True:
-            with suppress(Exception):  # the next look may succeed
-                await run_in_threadpool(self.look)
-            await asyncio.sleep(LOOK_SECONDS)
 
 
 class ReadyAddress:

@@ -22,6 +22,7 @@ from inspector.sandbox.limits import open_files
 from inspector.serving.access_token import access_token
 from inspector.serving.log import record
 from inspector.serving.place import is_local, serves_others
+from inspector.serving.presence import show_server
 from inspector.serving.readiness import Readiness
 from inspector.serving.settings import Serving, serving
 from inspector.serving.uploads import clean_up
@@ -42,12 +43,13 @@ async def starting(app: Any, *, readiness: Readiness) -> AsyncIterator[dict[str,
     record("start", **facts(settings(), serving()))
     if serves_others() and (advice := too_much_memory(settings(), psutil.virtual_memory().total)):
         record("advice", text=advice)
-    tasks = [asyncio.create_task(clean_up()), asyncio.create_task(readiness.watch())]
+    tasks = [asyncio.create_task(work) for work in (clean_up(), show_server(settings(), readiness))]
     try:
         yield {}
     finally:
         for task in tasks:
             task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         record("stop")
 
 
