@@ -135,6 +135,15 @@ _QUESTIONS = (
         needs="names",
     ),
     Analysis(
+        slug="classes",
+        verb="experts",
+        title="Experts",
+        question="Does every expert differ, and how often does a text use each?",
+        function="inspector.analyses.experts.compute:experts",
+        symbol="account_tree",
+        needs="model",
+    ),
+    Analysis(
         slug="embeddings",
         verb="embeddings",
         title="Embeddings",

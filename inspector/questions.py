@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from inspector.analyses.compare.result import Comparison
     from inspector.analyses.contrast.result import Contrast
     from inspector.analyses.embeddings.result import Embeddings
+    from inspector.analyses.experts.result import MixtureExperts
     from inspector.analyses.heads.result import HeadAnswer
     from inspector.analyses.histogram.result import Histogram
     from inspector.analyses.ladder.result import Climb
@@ -59,6 +60,9 @@ if TYPE_CHECKING:
 
     class ClassesAnswer(Answer, ModelClasses):
         """What `classes` returns."""
+
+    class ExpertsAnswer(Answer, MixtureExperts):
+        """What `experts` returns."""
 
     class EmbeddingsAnswer(Answer, Embeddings):
         """What `embeddings` returns."""
@@ -193,6 +197,20 @@ class Questions:
             text: Input text.
         """
         return self.ask("classes", text=text)
+
+    @checked_names
+    def experts(self, text: str = "", device: Device = "auto", dtype: Dtype = "auto") -> ExpertsAnswer:
+        """Does every expert differ, and how often does a text use each?
+
+        Args:
+            text: Text whose tokens are counted for each expert; without it no model runs.
+            device: Where the model runs; auto: a GPU if there is one, in whichever way the model fits; spread:
+                split across GPUs, main memory and disk; stream: one block of layers at a time, read from the files
+                (auto, cpu, cuda, mps, spread, stream).
+            dtype: Precision; auto: float32 on the CPU; half precision on a GPU if the files are in half precision,
+                and wherever float32 does not fit (auto, float32, bfloat16, float16).
+        """
+        return self.ask("experts", text=text, device=device, dtype=dtype)
 
     @checked_names
     def embeddings(self, token: str | None = None, k: int = 10, metric: str = "cosine") -> EmbeddingsAnswer:

@@ -6,6 +6,7 @@ from functools import partial
 
 from inspector.analyses.classes.request import ClassesRequest
 from inspector.analyses.classes.result import ModelClasses
+from inspector.request import Request
 from inspector.view.blocks import Facts, Figure
 from pages._classes import parts as class_parts
 from pages._ui import parts, session
@@ -25,7 +26,14 @@ def draw_family(figure: Figure) -> None:
         parts.chart(drawn, alt=figure.alt)
 
 
-asked = [request]
+asked: list[Request] = [request]
+
+
+def experts() -> None:
+    """Draw the experts of a mixture."""
+    asked.append(class_parts.draw_experts(checkpoint))
+
+
 page = PageView.of(
     classes,
     request,
@@ -38,7 +46,8 @@ page.below(
     {
         "One module": partial(class_parts.draw_module, classes),
         "Output": lambda: asked.append(class_parts.draw_output(checkpoint, classes)),
+        "Experts": experts if classes.mixtures else None,
     },
-    opened_by={"module": "One module", "find": "Every module", "text": "Output"},
+    opened_by={"module": "One module", "find": "Every module", "text": "Output", "routed": "Experts"},
 )
 parts.elsewhere(checkpoint, asked[-1])

@@ -94,6 +94,16 @@ RENAMED: dict[str, dict[str, Any]] = {
     "GPTNeoXJapaneseForCausalLM": ENCODER,
     "JetMoeForCausalLM": DECODER | {"num_local_experts": 4, "kv_channels": 16},
 }  # fmt: skip
+# More mixtures of experts: fused, split, with a bias for each, beside shared ones, or each expert a module.
+MIXTURES: dict[str, dict[str, Any]] = {
+    "OlmoeForCausalLM": DECODER | {"num_experts": 4, "num_experts_per_tok": 2, "eos_token_id": 3},
+    "GptOssForCausalLM": DECODER | {"num_local_experts": 4, "num_experts_per_tok": 2, "eos_token_id": 3},
+    "GraniteMoeSharedForCausalLM": DECODER | {
+        "num_local_experts": 4, "num_experts_per_tok": 2, "shared_intermediate_size": 24},
+    "SwitchTransformersForConditionalGeneration": T5 | {
+        "num_experts": 4, "num_sparse_encoder_layers": 1, "num_sparse_decoder_layers": 1, "expert_capacity": 64},
+    "NllbMoeForConditionalGeneration": BART | {"num_experts": 4, "encoder_sparse_step": 1, "decoder_sparse_step": 1},
+}  # fmt: skip
 # Families whose layers have another name or are counted otherwise, whose halves have a config each, whose states are
 # several vectors a position, or whose parameters a loader freezes.
 HALF = ENCODER | {"model_type": "bert"}
@@ -171,7 +181,9 @@ def random_model(architecture: str, *, seed: int = 0, **changes: Any) -> Any:
     model_class = getattr(transformers, architecture)
     config = model_class.config_class(
         **(
-            (MODELS | WITHOUT_HEAD | ENCODER_DECODER | UNLISTED | UNLISTED_MASKED | RENAMED | UNLIKE)[architecture]
+            (MODELS | WITHOUT_HEAD | ENCODER_DECODER | UNLISTED | UNLISTED_MASKED | RENAMED | UNLIKE | MIXTURES)[
+                architecture
+            ]
             | changes
         )
     )

@@ -1,4 +1,4 @@
-"""An adapter for any checkpoint, and the model that it is merged into: for tests that ask every question."""
+"""An adapter for any checkpoint, the model that it is merged into, and a mixture: for tests that ask every question."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from inspector.models.checkpoint import StagedCheckpoint
 from inspector.store.manifests.manifest import Manifest
 from inspector.store.opening import open_checkpoint
 from inspector.store.reference import CheckpointRef
+from tests.families import random_model, save_checkpoint
 
 RANK, ALPHA = 2, 4
 
@@ -47,8 +48,17 @@ def write_adapter(checkpoint: StagedCheckpoint, folder: Path) -> Path:
     return folder
 
 
+def write_mixture(folder: Path) -> Path:
+    """Write a small mixture of experts with a tokenizer."""
+    return save_checkpoint(random_model("MixtralForCausalLM"), folder / "mixture")
+
+
 def subject(verb: str, checkpoint: StagedCheckpoint) -> StagedCheckpoint:
-    """The checkpoint that a question is about: an adapter of this one, where a model does not answer it."""
+    """The checkpoint that a question is about: an adapter of this one or a mixture, where a dense model is refused."""
+    if verb == "experts":
+        return StagedCheckpoint(
+            _opened(write_mixture(checkpoint.settings.home / "made"), checkpoint), settings=checkpoint.settings
+        )
     if verb != "adapter":
         return checkpoint
     return StagedCheckpoint(_adapter_of(checkpoint), settings=checkpoint.settings)
@@ -68,8 +78,12 @@ def _adapter_of(checkpoint: StagedCheckpoint) -> Manifest:
     settings = checkpoint.settings
     folder = settings.home / "made" / checkpoint.manifest.fingerprint[:8]
     adapter = folder if folder.exists() else write_adapter(checkpoint, folder)
+    return _opened(adapter, checkpoint)
+
+
+def _opened(folder: Path, beside: StagedCheckpoint) -> Manifest:
     manifest, _ = open_checkpoint(
-        CheckpointRef("path", str(adapter)), settings=settings, progress=lambda *_: None, restrict_paths=False
+        CheckpointRef("path", str(folder)), settings=beside.settings, progress=lambda *_: None, restrict_paths=False
     )
     return manifest
 

@@ -28,7 +28,7 @@ from inspector.demo import DEMOS
 from inspector.errors import CheckpointError, NotInCheckpointError, RequestError
 from inspector.request import defaults, options
 from tests.families import random_model
-from tests.merges import write_merge
+from tests.merges import write_merge, write_mixture
 from tools.questions import ALIASES, FILE, source
 
 NOTEBOOK = Path(__file__).parents[1] / "docs" / "library.ipynb"
@@ -322,6 +322,8 @@ def test_an_answer_can_be_kept(home, verb, monkeypatch, tmp_path):
     name = "demo-bert"
     if verb == "adapter":
         name = write_merge(DEMOS[name].folder, tmp_path)[0].name
+    if verb == "experts":
+        name = write_mixture(tmp_path).name
     checkpoint = ci.open("demo-bert" if name == "demo-bert" else tmp_path / name)
     answer = checkpoint.ask(verb, **options.get(verb, {}))
     expected, page = answer.to_json(), answer._repr_html_()

@@ -94,6 +94,11 @@ class About(Protocol):
         ...
 
     @property
+    def experts(self) -> bool:
+        """Whether config.json names a number of experts."""
+        ...
+
+    @property
     def pipeline(self) -> Sequence[str]:
         """What sentence-transformers runs one after another."""
         ...

@@ -18,6 +18,7 @@ UNDEFINED = frozenset(
     {
         "averaging.padding_norm",
         "cells.probability",
+        *(f"experts.{name}" for name in ("norm", "router_norm", "router_bias", "selection_bias")),
         *(f"geometry.{name}" for name in ("cosine", "dot", "bias", "logit", "probability")),
         *(f"layers.{name}" for name in ("cosine", "max_abs", "relative_change")),
         "median_cosine",
@@ -27,6 +28,7 @@ UNDEFINED = frozenset(
         "places.cosine",
         "ranks.probability",
         "relative_before",
+        "shared.norm",
         *(f"targets.{name}" for name in ("effective_alpha", "effective_rank", "noise", "norm", "share", "share_kept")),
         *(f"tensors.{name}" for name in ("cosine", "max_abs", "nearest", "norm", "other_norm", "relative_change")),
         "tokens.best_probability",

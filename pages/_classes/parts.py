@@ -10,10 +10,12 @@ from inspector.analyses.classes.frames import ROOT, module_frame
 from inspector.analyses.classes.request import ClassesRequest
 from inspector.analyses.classes.result import ModelClasses, ModuleRow
 from inspector.analyses.classes.words import remarks
+from inspector.analyses.experts.request import ExpertsRequest
+from inspector.analyses.experts.result import MixtureExperts
 from inspector.names import group_names
 from inspector.results.checkpoint import Opened
 from inspector.text import shape_text
-from pages._ui import inputs, parts, session
+from pages._ui import inputs, options, parts, session
 from pages._ui.answer.rendering import PageView
 
 TREE_HEIGHT = 420  # pixels
@@ -65,6 +67,21 @@ def draw_output(checkpoint: Opened, known: ModelClasses) -> ClassesRequest:
     parts.warnings(text for text in classes.warnings if text not in known.warnings)
     if classes.output:
         PageView.of(classes, request, name=checkpoint.name).tab("Output")
+    return request
+
+
+def draw_experts(checkpoint: Opened) -> ExpertsRequest:
+    """Measure the experts, and count how often a text uses each, where one is typed.
+
+    Returns:
+        What was asked.
+    """
+    text = options.ask(ExpertsRequest, "text", key="routed", placeholder="a text, to count how often it uses each")
+    request = ExpertsRequest(text=text)
+    found: MixtureExperts | None = session.ask(request)
+    if found is not None:
+        parts.warnings(found.warnings)
+        PageView.of(found, request, name=checkpoint.name).flat()
     return request
 
 

@@ -35,6 +35,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "sharing": {},
     "whatif": {"change": "untie", "text": TEXT},
     "classes": {"text": TEXT},
+    "experts": {"text": TEXT},
     "embeddings": {"token": "w3"},
     "project": {},
     "tokens": {},

@@ -22,7 +22,7 @@ from inspector.program import EXTRAS
 from inspector.serving.trial import ROOT, Server, free_port, start_command, wait_until_up
 from tests.browser.looking import expect_page, printed_address
 from tests.families import VOCAB, random_model, save_checkpoint
-from tests.merges import write_merge
+from tests.merges import write_merge, write_mixture
 from tools.package import build, install
 
 MOST_NBYTES = 25_000_000
@@ -30,7 +30,7 @@ MOST_NBYTES = 25_000_000
 LIGHT = {"overview": (), "tokenize": (), "check": ("--values", "none"), "compare": ("--values", "none")}
 BY_CLASS = {"Config and shapes", "Loading", "Heads and weights", "Left-over tensors", "Ties"}
 LACKS = "This needs torch, which is not installed: run pip install 'checkpoint-inspector[models]'."
-SUBJECTS = {"adapter": "adapter"}  # what is asked about, besides demo-bert
+SUBJECTS = {"adapter": "adapter", "experts": "mixture"}  # what is asked about, besides demo-bert
 OPTIONS = {
     "verify-merge": ("adapter", "merged"),
     "compare": ("demo-gpt2",),
@@ -111,10 +111,17 @@ def test_it_puts_one_package_into_an_environment_and_is_small(built: tuple[Path,
     assert {"app.py", "pages", "inspector", "tests", "Makefile", "pyproject.toml"} <= top
 
 
+def write_subject(verb: str, folder: Path) -> None:
+    """Write what a verb is asked about, where that is not bundled."""
+    if verb in ("adapter", "verify-merge"):
+        write_merge(DEMOS["demo-bert"].folder, folder)
+    if verb == "experts":
+        write_mixture(folder)
+
+
 @pytest.mark.parametrize("verb", sorted(CATALOG))
 def test_each_verb_answers_in_another_folder(commands: Path, tmp_path: Path, verb: str) -> None:
-    if verb in SUBJECTS or verb == "verify-merge":
-        write_merge(DEMOS["demo-bert"].folder, tmp_path)
+    write_subject(verb, tmp_path)
     line = shlex.join(["checkpoint-inspector", verb, SUBJECTS.get(verb, "demo-bert"), *OPTIONS.get(verb, ()), "--json"])
     done = run(line, commands, tmp_path)
     assert done.returncode == 0, done.stderr
@@ -147,8 +154,7 @@ def test_the_app_opens_a_folder_and_prints_commands_that_work(page: Page, comman
 def test_without_torch_what_headers_tell_is_answered_and_the_rest_says_what_it_lacks(
     light_commands: Path, commands: Path, tmp_path: Path, verb: str
 ) -> None:
-    if verb in SUBJECTS or verb == "verify-merge":
-        write_merge(DEMOS["demo-bert"].folder, tmp_path)
+    write_subject(verb, tmp_path)
     options = [*OPTIONS.get(verb, ()), *LIGHT.get(verb, ())]
     line = shlex.join(["checkpoint-inspector", verb, SUBJECTS.get(verb, "demo-bert"), *options, "--json"])
     done = run(line, light_commands, tmp_path)

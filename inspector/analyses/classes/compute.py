@@ -15,6 +15,7 @@ from inspector.analyses.classes.result import ModelClasses, SiblingClass
 from inspector.models.build import build_model, own_config
 from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.execution import LARGE
+from inspector.models.weightless.mixtures import find_mixtures
 from inspector.models.weightless.outline import build_outline
 from inspector.progress import Progress
 from inspector.request import answers
@@ -49,6 +50,7 @@ def classes(checkpoint: StagedCheckpoint, request: ClassesRequest, *, progress: 
     tree = fold_tree(rows, sizes, inside)
     used = used_classes(model)
     merged = merge(checkpoint, model, missing)
+    mixtures = len(find_mixtures(model))
     del model
     family: list[SiblingClass] = []
     for found in siblings(checkpoint, model_class, missing, merged):
@@ -66,6 +68,7 @@ def classes(checkpoint: StagedCheckpoint, request: ClassesRequest, *, progress: 
         modules=rows,
         output=output,
         warnings=(*_unknown_class(checkpoint, model_class), *_other_config(checkpoint, model_class), *said),
+        mixtures=mixtures,
         tree=tree,
         tree_text=tree_text(tree),
     )

@@ -110,5 +110,6 @@ class ModelClasses:
     modules: tuple[ModuleRow, ...]  # in the order of named_modules
     output: ExampleOutput | None  # None: the model did not run on the example
     warnings: tuple[str, ...]
+    mixtures: int = 0  # blocks whose router chooses among experts; `experts` measures them
     tree: tuple[TreeLine, ...] = local(default=())
     tree_text: str = local(default="")

@@ -8,7 +8,9 @@ from inspector.analyses.classes import frames, words
 from inspector.analyses.classes.figures import class_tree
 from inspector.analyses.classes.request import ClassesRequest
 from inspector.analyses.classes.result import ModelClasses
+from inspector.analyses.experts.request import ExpertsRequest
 from inspector.report.content import Context, Section
+from inspector.request import Request
 from inspector.text import count_text
 from inspector.view.blocks import Block, Branch, Bullets, Code, Facts, Figure, Sentence, Table, Tree
 from inspector.view.view import Headline, Picture, Tab, View
@@ -103,4 +105,9 @@ def _asked(context: Context) -> ClassesRequest:
     return ClassesRequest(text=context.setting.text)
 
 
-SECTION = Section("classes", ask=lambda context: (_asked(context),), query=lambda context: _asked(context).to_query())
+def _ask(context: Context) -> tuple[Request, ...]:
+    """The classes, and of a mixture the experts."""
+    return (_asked(context), ExpertsRequest()) if context.overview.experts else (_asked(context),)
+
+
+SECTION = Section("classes", ask=_ask, query=lambda context: _asked(context).to_query())

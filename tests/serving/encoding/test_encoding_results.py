@@ -24,7 +24,12 @@ from tests.conftest import silent
 from tests.families import random_model, save_checkpoint
 from tests.merges import others
 
-FAMILIES = ("T5ForConditionalGeneration", "BertForQuestionAnswering", "BertForSequenceClassification")
+FAMILIES = (
+    "MixtralForCausalLM",
+    "T5ForConditionalGeneration",
+    "BertForQuestionAnswering",
+    "BertForSequenceClassification",
+)
 
 
 def opened(name: str, home) -> StagedCheckpoint:

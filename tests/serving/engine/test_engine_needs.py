@@ -37,6 +37,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "ladder": {"text": TEXT},
     "lens": {"text": TEXT},
     "project": {"method": "pca"},
+    "experts": {"text": "a dog is an animal."},
     "padding": {"text": "a dog is an animal."},
     "pretrain": {"text": "a dog is an animal."},
     "similarity": {"texts": (TEXT, "a dog."), "pooling": "mean"},

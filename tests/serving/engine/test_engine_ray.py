@@ -102,7 +102,7 @@ def same(one: Any, other: Any) -> None:
     alike.same(one, other, leaving=PASSING)
 
 
-@pytest.mark.parametrize("verb", sorted(CATALOG.keys() - {"adapter", "verify-merge"}))  # no demo is an adapter
+@pytest.mark.parametrize("verb", sorted(CATALOG.keys() - {"adapter", "verify-merge", "experts"}))  # of no demo
 def test_every_analysis_answers_as_on_one_machine(engine, local, bert, gpt2, verb):
     asked = QUESTIONS.get(verb, {})
     parameters = {k: gpt2 if v == "demo-gpt2" else v for k, v in asked.items()}

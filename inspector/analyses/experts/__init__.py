@@ -1,0 +1,1 @@
+"""Does every expert differ, and which ones does a text use?"""
