@@ -26,7 +26,7 @@ from inspector.store.manifests.entries import results_folder
 from inspector.store.manifests.manifest import Manifest
 from inspector.store.names import shown_name
 from inspector.store.readers.ggml import as_stored
-from inspector.store.readers.levels import read_setting
+from inspector.store.readers.levels import read_setting, text_levels
 from inspector.store.staging import NO_TOKENIZER, UNREAD_TOKENIZER
 from inspector.text import some
 
@@ -98,8 +98,15 @@ def overview(checkpoint: StagedCheckpoint, request: OverviewRequest, *, progress
         listed_tensors=list_tensors(checkpoint, request.find) if request.tensors or request.find else None,
         adapter=bool(manifest.adapter),
         gguf=gguf,
+        experts=_names_experts(config),
         pipeline=checkpoint.pipeline.modules if checkpoint.pipeline else (),
     )
+
+
+def _names_experts(config: Mapping[str, Any]) -> bool:
+    """Whether a configuration has a number of experts, whatever it calls it."""
+    settings = (setting for _, level in text_levels(config) for setting in level.items())
+    return any("expert" in name and type(value) is int and value > 1 for name, value in settings)
 
 
 def _digests(checkpoint: StagedCheckpoint, progress: Progress) -> dict[str, str]:

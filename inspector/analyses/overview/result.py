@@ -9,7 +9,6 @@ from inspector.analyses.overview.result_gguf import GgufFacts
 from inspector.analyses.overview.result_tensors import StoredTensors
 from inspector.results.checkpoint import TokenizerInfo
 from inspector.results.plain import local
-from inspector.store.readers.levels import text_levels
 
 if TYPE_CHECKING:  # half a second of the first paint, and of every worker's start
     import pandas as pd
@@ -70,13 +69,8 @@ class Overview:
     listed_tensors: tuple[ListedTensor, ...] | None = None  # None: not requested
     adapter: bool = False  # the weights are an adapter's, which `adapter` describes
     gguf: GgufFacts | None = None  # what GGUF files say of themselves; None: there are none
+    experts: bool = local(default=False)  # config.json names a number of experts, which `experts` measures
     pipeline: tuple[str, ...] = ()  # what sentence-transformers runs one after another; none without modules.json
-
-    @property
-    def experts(self) -> bool:
-        """Whether config.json names a number of experts, whatever it calls it."""
-        numbers = ((key, value) for _, level in text_levels(self.config) for key, value in level.items())
-        return any("expert" in key and type(value) is int and value > 1 for key, value in numbers)
 
     @property
     def mask_token(self) -> str | None:
