@@ -72,7 +72,7 @@ def experts(checkpoint: StagedCheckpoint, request: ExpertsRequest, *, progress: 
         tokens=uses.tokens if uses else None,
         per_token=uses.per_token if uses else None,
         warnings=(
-            *words.unread([place for place, each in zip(places, measured, strict=True) if not each.parts]),
+            *words.unread([place for place, each in zip(places, measured, strict=True) if each.unknown]),
             *words.unreadable(weights.unreadable),
             *(uses.warnings if uses else ()),
         ),

@@ -38,6 +38,11 @@ class MeasuredExpert:
     finite: bool = True
 
     @property
+    def unknown(self) -> bool:
+        """Whether the files do not hold all of it as numbers."""
+        return self.finite and math.isnan(self.norm)
+
+    @property
     def known(self) -> bool:
         """Whether all its numbers could be read, and are numbers."""
         return self.finite and not math.isnan(self.norm)

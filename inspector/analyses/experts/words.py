@@ -120,7 +120,7 @@ def unread(places: Sequence[ExpertPlace]) -> Iterator[str]:
     """Experts that the files do not hold whole."""
     if places:
         count = plural(len(places), "expert is", "experts are")
-        yield f"{count} not measured, because the files do not hold all of it: {_some(places)}."
+        yield f"{count} not measured, because the files do not hold all of it as numbers: {_some(places)}."
 
 
 def unreadable(why: Mapping[str, str]) -> Iterator[str]:

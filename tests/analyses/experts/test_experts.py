@@ -262,7 +262,7 @@ def test_what_the_files_lack_has_no_norm(planted):
     found = measure(planted("OlmoeForCausalLM", change))
     assert found.experts["norm"].isna().tolist() == [False, False, True] + [False] * 5
     assert found.warnings == (
-        "1 expert is not measured, because the files do not hold all of it: model.layers.0.mlp[2].",
+        "1 expert is not measured, because the files do not hold all of it as numbers: model.layers.0.mlp[2].",
     )
     plain = to_json(found)
     assert plain["experts"][2]["norm"] is None
