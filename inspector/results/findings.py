@@ -175,6 +175,20 @@ TABLE = (
         "If a server is to use them, get them from where the weights come from.",
     ),
     FindingKind(
+        "loading.ties.thrown-away",
+        LOADING,
+        "trained head thrown away",
+        "A loader ties the output matrix to the embeddings, although the files hold another one: its numbers are lost.",
+        "If the output matrix was trained apart, set tie_word_embeddings to false at every level of config.json.",
+    ),
+    FindingKind(
+        "loading.ties.head-random",
+        LOADING,
+        "head random",
+        "A loader does not tie the output matrix to the embeddings, and finds none in the files: it is random.",
+        "If it is meant to be the embeddings, set tie_word_embeddings to true at every level of config.json.",
+    ),
+    FindingKind(
         "weights.missing",
         WEIGHTS,
         "not in the file",

@@ -33,7 +33,7 @@ from inspector.analyses.checks.compute_structure import (
 )
 from inspector.analyses.checks.compute_vocabulary import STOPPING, VOCABULARY, check_stopping
 from inspector.analyses.checks.request import WHOLE_GB, CheckRequest
-from inspector.analyses.checks.result import STATUSES, Check, Checks, LoadingRow
+from inspector.analyses.checks.result import STATUSES, Check, Checks, LoadingRow, TieRow
 from inspector.analyses.sharing.result import Sharing
 from inspector.catalog import answer, import_ahead, libraries
 from inspector.errors import InspectorError, MissingLibraryError
@@ -48,6 +48,7 @@ CONFIG = "config.json"
 READ = (NUMBERS, ZEROS, MAGNITUDES, SCALES)
 BY_NUMBERS = (*READ, *VOCABULARY, PADDING)
 LOADING = words_loading.TAB
+Loaded = tuple[tuple[LoadingRow, ...], tuple[TieRow, ...]]
 ORDER = (SHAPES, LOADING, WEIGHTS, LEFT_OVER, TIES, *READ, DTYPES, *VOCABULARY, PADDING, STOPPING, PICKLES, FILES)
 
 
@@ -61,7 +62,7 @@ def check(checkpoint: StagedCheckpoint, request: CheckRequest, *, progress: Prog
     numbers are stored in.
     """
     values = choose_values(checkpoint.manifest, request.values)
-    of_headers, loading = _by_headers(checkpoint, progress)
+    of_headers, (loading, ties) = _by_headers(checkpoint, progress)
     of_numbers, norms, measured = tuple(map(not_read, BY_NUMBERS)), (), b""
     if values != "none":
         from inspector.analyses.checks.compute_numbers import check_by_numbers
@@ -82,6 +83,7 @@ def check(checkpoint: StagedCheckpoint, request: CheckRequest, *, progress: Prog
         values=values,
         norms=norms,
         loading=loading,
+        ties=ties,
         measured=measured,
     )
 
@@ -96,10 +98,10 @@ def _from(file: str, check: Check) -> Check:
     return replace(check, detail=named(check.detail), next_step=named(check.next_step), evidence=tuple(evidence))
 
 
-def _by_headers(checkpoint: StagedCheckpoint, progress: Progress) -> tuple[tuple[Check, ...], tuple[LoadingRow, ...]]:
+def _by_headers(checkpoint: StagedCheckpoint, progress: Progress) -> tuple[tuple[Check, ...], Loaded]:
     """The checks that headers and small files decide; of numbers only copies that may be tied are compared.
 
-    Beside them, what a loader makes of each tensor.
+    Beside them, what loaders make of each tensor, and of the output matrix.
 
     A page asks for them alone first, so they are kept for the question that reads the numbers too.
     """
@@ -108,7 +110,7 @@ def _by_headers(checkpoint: StagedCheckpoint, progress: Progress) -> tuple[tuple
         return known
     progress(None, "Building the model")
     built, shared = _build(checkpoint, progress)
-    loaded, loading = _loading(checkpoint, built)
+    loaded, loading = _loading(checkpoint, built, None if isinstance(shared, Unbuilt) else shared)
     found = (
         check_shapes(checkpoint, built),
         loaded,
@@ -124,18 +126,20 @@ def _by_headers(checkpoint: StagedCheckpoint, progress: Progress) -> tuple[tuple
     return found, loading
 
 
-def _loading(checkpoint: StagedCheckpoint, built: Built | Unbuilt) -> tuple[Check, tuple[LoadingRow, ...]]:
-    """The check of what a loader makes of the tensors, and that by pattern of names."""
+def _loading(checkpoint: StagedCheckpoint, built: Built | Unbuilt, shared: Sharing | None) -> tuple[Check, Loaded]:
+    """The check of what loaders make of the tensors; that by pattern of names, and of the output matrix by loader."""
     if not (isinstance(built, Unbuilt) and built.lacks_library):
         from inspector.analyses.checks.compute_loading.checking import check_codes, check_loading
         from inspector.analyses.checks.compute_loading.contract import loading_rows
+        from inspector.analyses.checks.compute_loading.ties import tie_rows
 
         if checkpoint.structure and (rows := loading_rows(checkpoint)):
-            return check_loading(checkpoint, checkpoint.structure[0], rows), rows
+            ties = tie_rows(checkpoint, shared)
+            return check_loading(checkpoint, checkpoint.structure[0], rows, ties), (rows, ties)
         if found := check_codes(checkpoint):
-            return found, ()
+            return found, ((), ())
     why = built if isinstance(built, Unbuilt) else Unbuilt(words.NO_MODEL)
-    return not_built(checkpoint, LOADING, why), ()
+    return not_built(checkpoint, LOADING, why), ((), ())
 
 
 def _check_files(manifest: Manifest, built: Built | Unbuilt) -> Check:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import pandas as pd
 
-from inspector.analyses.checks.result import Checks, Evidence, LoadingRow, MatrixNorms
+from inspector.analyses.checks.result import Checks, Evidence, LoadingRow, MatrixNorms, TieRow
 from inspector.text import shape_text
 
 SUBJECT = "subject"  # the column of names
@@ -40,3 +40,10 @@ def loading_frame(rows: Iterable[LoadingRow]) -> pd.DataFrame:
     """One row a pattern of names, the worst outcome first."""
     found = ([row.file_name or "–", row.class_name or "–", row.outcome, row.count] for row in rows)
     return pd.DataFrame(found, columns=["in the file", "in the class", "outcome", "tensors"])
+
+
+def tie_frame(rows: Iterable[TieRow]) -> pd.DataFrame:
+    """One row a loader."""
+    ties = {True: "yes", False: "no", None: "–"}
+    found = ([row.loader, row.level or "the top", ties[row.ties], row.outcome, row.reason] for row in rows)
+    return pd.DataFrame(found, columns=["loader", "reads", "ties", "outcome", "why"])

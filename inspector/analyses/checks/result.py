@@ -27,6 +27,14 @@ Outcome = Literal["wrong shape", "new", "dropped", "doubled", "ignored", "split"
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 
+# What the files hold of an output matrix that could be the embeddings; "not read": both, and they were not compared.
+HeldHead = Literal["embeddings alone", "equal", "different", "head alone", "neither", "not read"]
+# What a loader makes of it; "not known": nobody here knows its rules for the class.
+TieOutcome = Literal[
+    "shared", "separate", "head random", "trained head thrown away", "refused", "not read", "not known"
+]
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """One thing that a check found."""
@@ -68,6 +76,18 @@ class LoadingRow:
     file_name: str  # with the spans of these places: "layers.[0–11].mlp.weight"; "": no file holds it
     class_name: str  # likewise; several are separated by commas; "": the class has no place for it
     outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class TieRow:
+    """What a loader makes of the output matrix, and why."""
+
+    loader: str  # with the version that its rules are of
+    outcome: TieOutcome
+    reason: str  # one sentence
+    level: str  # of config.json that it reads; "" is the top
+    ties: bool | None  # by that level, or by the default of the class; None: not known
+    held: HeldHead
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +137,9 @@ class Checks:
     baseline: Baseline | None = None  # None: no baseline was given
     values: str = "all"  # stored numbers that were read: "all", "sample" or "none"
     accepted: tuple[str, ...] = ()  # ids of findings that do not count in the exit status
-    norms: tuple[
-        MatrixNorms, ...
-    ] = ()  # of float matrices, by name pattern and shape, in the files' order; at most 300
+    norms: tuple[MatrixNorms, ...] = ()  # of float matrices, by pattern of names and shape, in file order; at most 300
     loading: tuple[LoadingRow, ...] = ()  # the worst first, at most 300; empty where no class can be built
+    ties: tuple[TieRow, ...] = ()  # one a loader; empty where the class has no output matrix that it could tie
     # Of each stored tensor in the files' order, as eight bytes: the RMS of a float matrix; infinity where numbers are
     # NaN or infinite; NaN: not measured. Empty: no numbers were read.
     measured: bytes = local(default=b"")
@@ -179,4 +198,5 @@ def read_checks(plain: dict[str, Any]) -> Checks:
     named["values"] = plain.get("values", "all")  # results that are kept from before had no choice
     norms = (MatrixNorms(**(row | {"shape": tuple(row["shape"])})) for row in plain.get("norms", ()))
     named["loading"] = tuple(LoadingRow(**row) for row in plain.get("loading", ()))
+    named["ties"] = tuple(TieRow(**row) for row in plain.get("ties", ()))
     return Checks(**named, checks=tuple(Check(**check) for check in checks), norms=tuple(norms))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from inspector.analyses.checks import words, words_loading, words_magnitudes
 from inspector.analyses.checks.request import CheckRequest
 from inspector.analyses.checks.result import Checks, Status
+from inspector.analyses.checks.words_loading import ties
 from inspector.report.content import Section
 from inspector.view.blocks import Block, Bullets, Sentence, Table
 from inspector.view.view import Headline, Tab, Verdict, View
@@ -48,8 +49,10 @@ def _checks(checks: Checks) -> Iterator[Block]:
 
 
 def _loading(checks: Checks) -> Iterator[Block]:
-    from inspector.analyses.checks.frames import loading_frame
+    from inspector.analyses.checks.frames import loading_frame, tie_frame
 
+    if checks.ties:
+        yield Table("ties", ties.TITLE, tie_frame(checks.ties), meanings=ties.MEANINGS)
     yield Table("loading", words_loading.TITLE, loading_frame(checks.loading), meanings=words_loading.MEANINGS)
 
 

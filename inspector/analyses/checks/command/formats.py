@@ -11,6 +11,7 @@ from inspector.analyses.checks.request import CheckRequest
 from inspector.analyses.checks.result import OUTCOMES, REPORTED, Check, Checks, Evidence
 from inspector.analyses.checks.view import view
 from inspector.analyses.checks.words import reading, summary
+from inspector.analyses.checks.words_loading import ties
 from inspector.cli.answering import write
 from inspector.names import group_names
 from inspector.text import escaped
@@ -33,6 +34,10 @@ def write_checks(checks: Checks, request: CheckRequest, *, strict: bool) -> None
 
         frame = loading_frame(checks.loading)
         blocks.append(first_rows(words_loading.TITLE, frame, len(frame)))
+    if any(row.outcome in (ties.THROWN_AWAY, ties.RANDOM) for row in checks.ties):
+        from inspector.analyses.checks.frames import tie_frame
+
+        blocks.append(first_rows(ties.TITLE, tie_frame(checks.ties), len(checks.ties)))
     counts, *changes = summary(checks, strict=strict)
     if changes := [each for each in changes if each != reading(checks)]:
         blocks += [Bullets(tuple(changes))]

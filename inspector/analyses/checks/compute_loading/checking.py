@@ -12,7 +12,8 @@ from transformers import PreTrainedModel
 from inspector.analyses.checks import words_loading as words
 from inspector.analyses.checks.compute_loading.companions import check_companions
 from inspector.analyses.checks.compute_parts import RANK, at_least, conclude
-from inspector.analyses.checks.result import OUTCOMES, Check, Evidence, LoadingRow
+from inspector.analyses.checks.result import OUTCOMES, Check, Evidence, LoadingRow, TieRow
+from inspector.analyses.checks.words_loading import ties as tie_words
 from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.prediction import find_prediction
 from inspector.store.prediction import declared_layers
@@ -22,18 +23,22 @@ LOADING = "Loading"
 HEADS, GROUPS, HEAD_DIM = "num_attention_heads", "num_key_value_heads", "head_dim"
 
 
-def check_loading(checkpoint: StagedCheckpoint, model: PreTrainedModel, rows: tuple[LoadingRow, ...]) -> Check:
+def check_loading(
+    checkpoint: StagedCheckpoint, model: PreTrainedModel, rows: tuple[LoadingRow, ...], ties: tuple[TieRow, ...]
+) -> Check:
     """What a loader makes of the files, and what contradicts it in config.json.
 
     Args:
         model: Of the class, on the meta device.
         rows: Of the contract; what is missing or left over other checks say.
+        ties: What loaders make of the output matrix.
     """
     evidence = [
         *check_companions(checkpoint),
         *_class(checkpoint),
         *_heads(checkpoint, model),
         *_prediction(checkpoint, model),
+        *_ties(ties),
     ]
     counted: Counter[str] = Counter()
     for row in rows:
@@ -114,6 +119,13 @@ def _prediction(checkpoint: StagedCheckpoint, model: PreTrainedModel) -> Iterato
     detail = words.prediction(key, count, held)
     # Exports and quantized copies leave all of them out, and keep config.json.
     yield Evidence(key, words.FEWER_AHEAD, "minor" if held else "note", count - held, detail)
+
+
+def _ties(rows: tuple[TieRow, ...]) -> Iterator[Evidence]:
+    """What loaders lose of the output matrix: the numbers that the files hold, or all that it is made of."""
+    for row in rows:
+        if row.outcome in (tie_words.THROWN_AWAY, tie_words.RANDOM):
+            yield Evidence(row.loader, row.outcome, "minor", None, row.reason)
 
 
 def _is_count(value: object) -> TypeGuard[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from inspector.analyses.checks.words_loading import ties
 from inspector.text import plural
 
 TAB = "Loading"  # and the check of this name
@@ -42,6 +43,8 @@ STEPS = {
     SPARE_COMPANION: "Compare the tensors with those where the weights come from.",
     OF_ANOTHER_KIND: "If the weights are of that class, set model_type to its type. Otherwise name the class that was "
     "saved.",
+    ties.THROWN_AWAY: ties.UNTIE,
+    ties.RANDOM: ties.TIE,
     UNEVEN_GROUPS: COMPARE,
     OTHER_HEADS: COMPARE,
     FEWER_AHEAD: "If a server is to predict several tokens ahead, get these layers from where the weights come from. "
