@@ -13,6 +13,7 @@ engine = session.engine()
 found = server_limits(settings(), confinement_of(engine))
 held = account(settings())
 
+server_parts.draw_administration()
 work, sandbox = parts.main_row()
 with work:
     server_parts.draw_workers(engine)

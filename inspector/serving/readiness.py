@@ -20,6 +20,7 @@ from inspector.errors import InspectorError, SettingsError
 from inspector.serving.access_control import local_path
 from inspector.serving.engine.ray.cluster import refuse_without_ray
 from inspector.serving.log import record
+from inspector.serving.notice import DRAINING, notice
 from inspector.serving.storing.shared.remote import open_remote
 from inspector.settings import Settings
 from inspector.store.disk import disk_sentence
@@ -48,7 +49,7 @@ def check_start(settings: Settings) -> None:
 def faults(settings: Settings) -> tuple[str, ...]:
     """Why what users ask would fail now, a sentence each, without a path; empty: it would not."""
     found = (find(settings) for find in (engine_fault, home_fault, shared_store_fault))
-    return tuple(fault for fault in found if fault)
+    return tuple(fault for fault in (DRAINING if notice().draining else "", *found) if fault)
 
 
 def home_fault(settings: Settings, *, full: bool = True) -> str:

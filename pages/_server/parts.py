@@ -11,6 +11,7 @@ from inspector.demo import BUNDLED
 from inspector.results.limits import ServerLimits
 from inspector.results.store import StoreAccount
 from inspector.serving.engine.protocol import Ending, Engine
+from inspector.serving.notice import MOST_CHARACTERS, Notice, drain, notice, show
 from inspector.serving.storing.uploads import list_uploads
 from inspector.settings import settings
 from inspector.text import bytes_text, literal, plural
@@ -50,6 +51,32 @@ def draw_workers(engine: Engine) -> None:
             st.markdown(f":material/warning: {plural(len(endings), 'crash', 'crashes')}. Last: {_ending(endings[0])}")
         else:
             st.caption("No worker has crashed.")
+
+
+def draw_administration() -> None:
+    """Let an administrator tell everybody something, and have the server take no new work before a restart."""
+    name = sign_in.administrator()
+    if not name:
+        return
+    shown = notice()
+    told = shown != Notice()  # the banner above moves this, which folds it
+    with st.expander("Administration", expanded=told, icon=":material/admin_panel_settings:"):
+        st.text_input(
+            "Message to all users",
+            shown.message,
+            key="message to all",
+            max_chars=MOST_CHARACTERS,
+            placeholder="Shown on top of every page",
+            on_change=lambda: show(st.session_state["message to all"], name),
+        )
+        st.toggle(
+            "Take no new work",
+            shown.draining,
+            key="take no new work",
+            help="Before a restart: what is under way ends, what is known is still answered, and the ready address "
+            "sends load balancers elsewhere. Only for this server, until it stops.",
+            on_change=lambda: drain(st.session_state["take no new work"], name),
+        )
 
 
 def draw_use(held: StoreAccount) -> None:

@@ -43,6 +43,7 @@ def draw() -> None:
     following.begin_run(st.session_state)
     once.begin_run(st.session_state)
     address.keep()
+    sign_in.draw_notice()
     sidebar.draw(page)
     screenshot.draw()
     with address.judged(page.url_path):

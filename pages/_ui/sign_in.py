@@ -8,6 +8,7 @@ from typing import Any
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from inspector.serving.notice import DRAINING, notice
 from inspector.serving.people import (
     browser_secret,
     identity_of,
@@ -71,6 +72,20 @@ def draw() -> None:
     st.text(f"Signed in as {visible(name_of(_claims()))}")  # markup would make links of addresses
     if serving().sign_in == "oidc":
         st.button("Sign out", icon=":material/logout:", on_click=st.logout)
+
+
+def draw_notice() -> None:
+    """Show what an administrator has everybody told, on top of the page."""
+    shown = notice()
+    if shown.draining:
+        st.warning(DRAINING, icon=":material/build:")
+    if shown.message:
+        st.info(literal(shown.message), icon=":material/campaign:")
+
+
+def administrator() -> str:
+    """The name of the person who asks, if it is an administrator's; otherwise empty."""
+    return name_of(_claims()) if asker().is_admin else ""
 
 
 def _claims() -> dict[str, Any]:

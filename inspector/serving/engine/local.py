@@ -57,6 +57,7 @@ from inspector.serving.engine.workers.outside import Outside, find_outside
 from inspector.serving.engine.workers.pool import Pool
 from inspector.serving.engine.workers.process import WorkerProcess
 from inspector.serving.log import digest, record
+from inspector.serving.notice import refuse_new_work
 from inspector.serving.storing.marks import veiled
 from inspector.settings import Settings
 from inspector.store.manifests.entries import is_held
@@ -208,6 +209,7 @@ class LocalEngine:
             if job is not None and not self._lost(job):
                 job.join()
             else:
+                refuse_new_work()
                 job, fresh = LocalJob(key, request, keep=keep, stop=self._cancel, question=question), True
                 self._book.add(job)
                 if not self._carrier.brings(job):

@@ -30,6 +30,7 @@ from inspector.serving.engine.wire import (
     read_partial,
     read_progress,
 )
+from inspector.serving.notice import refuse_new_work
 from inspector.settings import Settings
 from inspector.store.reference import CheckpointRef
 
@@ -100,6 +101,7 @@ class RayEngine:
             if job is not None:
                 job.join()
                 return job
+            refuse_new_work()
             job = LocalJob(key, request, keep=True, stop=self._cancel, question=verb)
             job.report(Progress(None, "Waiting for a replica of the cluster"))
             question = ReplicaQuestion(fingerprint, verb, parameters, self._known(request), request.called)
