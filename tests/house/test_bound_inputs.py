@@ -27,6 +27,8 @@ OTHERWISE = {
     "Another one": "a way to open something, which then stands there",
     "Found on this machine": "a way to open something, which then stands there",
     "Upload": "says which upload is changed",
+    "Message to all users": "changes the server",
+    "Take no new work": "changes the server",
 }
 
 
