@@ -25,6 +25,13 @@ parts.heading("embeddings", checkpoint)
 choice, color, text, query = inputs.choose()
 result: Embeddings = session.run(EmbeddingsRequest())
 parts.warnings(result.warnings)
+page = PageView.of(
+    result,
+    EmbeddingsRequest(),
+    name=checkpoint.name,
+    instead={(Table, "special-tokens"): lambda _: embedding_tables.special(checkpoint)},
+)
+page.headline()
 progress_place = st.container()
 
 steps = choice.steps()
@@ -73,12 +80,6 @@ with side:
         embedding_tables.neighbors(near, waits=bool(asked), busy=missing is not None, checkpoint=checkpoint)
     embedding_tables.chosen(points, embedding_map.chosen(checkpoint, points), checkpoint=checkpoint)
 
-page = PageView.of(
-    result,
-    EmbeddingsRequest(),
-    name=checkpoint.name,
-    instead={(Table, "special-tokens"): lambda _: embedding_tables.special(checkpoint)},
-)
 page.below(first={"Special tokens": page.beside, "Norms": partial(mapped.tab, "Norms")})
 file = f"{checkpoint.name.rpartition('/')[2]}-{choice.method}.csv"  # of org/name: no folder org has to be there
 mapping = (choice.verb, *choice.to_argv(), "-o", file)

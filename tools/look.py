@@ -20,6 +20,8 @@ THUMB = 620  # pixels
 INSTEAD = {"compare": next(iter(SNAPSHOTS))}  # page -> what it shows instead, as the page chooses the other end
 SLUGS = (*dict.fromkeys(analysis.slug for analysis in CATALOG.values()), "report", "tour", "server")
 CALM = "[data-testid=stApp][data-test-script-state=notRunning]"
+PLOTS = "[data-testid=stPlotlyChart]"
+DRAWN = "plots => [...document.querySelectorAll(plots)].every(plot => plot.querySelector('.main-svg'))"
 MILLISECONDS = 120_000  # for a model that has to be loaded first
 SETTLED = 800  # milliseconds in which charts are drawn
 
@@ -68,6 +70,7 @@ def wait(page: Page) -> None:
     expect(page.locator(".st-key-heading")).to_be_visible()
     expect(page.get_by_test_id("stSkeleton")).to_have_count(0)
     expect(page.locator(CALM)).to_be_visible()
+    page.wait_for_function(DRAWN, arg=PLOTS)
     page.wait_for_timeout(SETTLED)
 
 

@@ -23,7 +23,7 @@ from pages._embeddings import inputs
 from pages._embeddings.vocabulary_map import vocabulary_map
 from pages._ui import parts, provenance, session
 
-HEIGHT = 455  # pixels: with legend and tools it fits a screen
+HEIGHT = 435  # pixels: with legend and tools it fits a screen
 CHOSEN = "chosen tokens"  # fingerprint and what the lasso holds, as the browser sent it
 SIDE_BY_SIDE = {"judged": "judged rows", "found": "true neighbors found"}
 

@@ -23,7 +23,6 @@ def choose(checkpoint: Opened) -> SimilarityRequest:
             default=EXAMPLES[:2],
             height=68,
             placeholder="One text a line",
-            width=560,
             label_visibility="collapsed",
         )
         pooling = options.ask(SimilarityRequest, "pooling", width=190)

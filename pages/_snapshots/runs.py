@@ -94,7 +94,7 @@ def _usual(checkpoint: Opened, known: Sequence[str]) -> int:
 
 
 def _offer_upload(place: DeltaGenerator) -> None:
-    with place.expander("Upload snapshots", icon=":material/upload_file:", width=230):
+    with place.expander("Upload snapshots", icon=":material/upload_file:", width=200):
         st.caption(ARCHIVE)
         uploading.draw("snapshots", "Archive")
     arrivals.open_all("snapshots", _show)

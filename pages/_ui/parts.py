@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from hashlib import blake2s
 from textwrap import wrap
 from typing import Any, Literal
 
@@ -26,7 +28,7 @@ from pages._ui.words import command
 CHART = {"displaylogo": False, "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"]}
 SCREENFUL = 485  # pixels that a page's picture may take
 SQUEEZED = 720  # pixels: up to here a figure is drawn in a screenful
-LETTERS, LINE = 54, 18  # on a phone: of a line below a title, and pixels of one
+BOLD_LETTERS, LETTERS, LINE = 46, 54, 18  # on a phone: of a title's line, of one below it, and pixels of one
 VERDICTS = {
     "tied": "green",
     "equal copies": "orange",
@@ -101,18 +103,20 @@ def drawn(draw: Callable[[Theme], go.Figure], *, narrow: Callable[[Theme], go.Fi
         _break_title(figure)
     if theme is not LIGHT or phone:
         shown = plain(figure, theme)
-        paper = list(changes(shown, plain(draw(LIGHT), LIGHT)))
+        digest = blake2s(json.dumps(shown).encode()).hexdigest()
+        paper = session.on_paper(digest, lambda: list(changes(shown, plain(draw(LIGHT), LIGHT))))
         figure.update_layout(meta=shown["layout"].get("meta", {}) | {"paper": paper})
     return figure
 
 
 def _break_title(figure: go.Figure) -> None:
-    """Give the second line of a title the lines that it takes on a phone: Plotly breaks none."""
+    """Give both parts of a title the lines that they take on a phone: Plotly breaks none."""
     layout: Any = figure.layout
-    lines = wrap(layout.title.subtitle.text or "", LETTERS, break_long_words=False, break_on_hyphens=False) or [""]
-    layout.title.subtitle.text = "<br>".join(lines)
-    layout.margin.t += LINE * (len(lines) - 1)
-    layout.height += LINE * (len(lines) - 1)
+    for part, letters in ((layout.title, BOLD_LETTERS), (layout.title.subtitle, LETTERS)):
+        lines = wrap(part.text or "", letters, break_long_words=False, break_on_hyphens=False) or [""]
+        part.text = "<br>".join(lines)
+        layout.margin.t += LINE * (len(lines) - 1)
+        layout.height += LINE * (len(lines) - 1)
 
 
 def chart(

@@ -35,6 +35,7 @@ POLL_SECONDS = 0.15
 SO_FAR = "so_far"  # begins the key of what is known of a result
 VISITED = "visited"
 KEPT = 8  # of the largest things that pages make of results
+PAPERS = 64  # charts of which it is known what is otherwise on paper
 
 T = TypeVar("T")
 Beside = Opened | tuple[Opened, ...] | None  # other checkpoints, in the order of the request's options
@@ -123,6 +124,12 @@ def want(reference: str) -> None:
     agreeing.agree(reference)
     st.session_state["wanted"] = reference
     st.session_state.pop("refusal", None)
+
+
+def shown() -> str | None:
+    """What is open, or will be when this run has opened it."""
+    checkpoint: Opened | None = st.session_state.get("opened")
+    return st.session_state.get("wanted") or (checkpoint.reference if checkpoint else None)
 
 
 def open_beside(reference: str) -> Opened | None:
@@ -235,6 +242,16 @@ def kept(key: tuple[str, ...], make: Callable[[], T]) -> T:
 
 @st.cache_resource(max_entries=KEPT, show_spinner=False)
 def _kept(key: tuple[str, ...], _make: Callable[[], Any]) -> Any:
+    return _make()
+
+
+@st.cache_resource(max_entries=PAPERS, show_spinner=False)
+def on_paper(digest: str, _make: Callable[[], T]) -> T:
+    """Find what a chart has otherwise on paper, once.
+
+    Args:
+        digest: Of the chart as it is shown.
+    """
     return _make()
 
 

@@ -69,6 +69,18 @@ def test_an_uploaded_archive_is_opened_and_kept(open_app: Open) -> None:
     assert metrics(again)["Vocabulary rows"] == "30"
 
 
+def test_what_lies_beside_an_archive_is_named_as_long_as_that_is_open(open_app: Open) -> None:
+    app = open_app()
+    stray = ("cat.png", b"\x89PNG", "image/png")
+    app.file_uploader[0].set_value([stray, ("tiny.zip", tiny_zip(1), "application/zip")]).run()
+    assert not app.error
+    assert "Ignored: cat.png." in said(app)
+    assert "Ignored: cat.png." in said(app.run())
+    app.selectbox(key="picked").select("demo-gpt2").run()
+    assert "demo-gpt2" in said(app)
+    assert "Ignored" not in said(app)
+
+
 def test_a_refused_upload_is_one_sentence_and_changes_nothing(open_app: Open) -> None:
     before = list_checkpoints(settings())
     app = upload(open_app(checkpoint="demo-gpt2"), "broken.zip", b"PK\x03\x04 no archive at all")

@@ -22,7 +22,7 @@ def test_the_map_is_searched_clicked_and_chosen_from_and_umap_can_be_stopped(pag
     expect(page.get_by_text(re.compile(r"^Nearest to king \(id \d+\)"))).to_be_visible()
     fill(page, "Find tokens", "nosuchtoken")
     expect(page.get_by_text("No single token of demo-bert")).to_be_visible()
-    expect(page.get_by_text("Median norm")).to_be_visible()
+    expect(page.get_by_text("Median norm", exact=True)).to_be_visible()
 
     canvas = page.locator(".stage canvas")
     expect(canvas).to_have_attribute("data-drawn", re.compile(r"\d"))

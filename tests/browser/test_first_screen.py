@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -39,6 +40,8 @@ PICTURES = {
     "server": (PLACE, ""),
     "tour": (CARDS, ""),
 }
+# Pages that say something of a checkpoint without a head; of padding, whose gradient takes one, in words.
+ENCODERS = ("overview", "sharing", "embeddings", "lens", "training", "compare", "checks", "classes")
 # page -> inputs with which it has all its charts
 CHARTS = {
     "overview": "",
@@ -128,18 +131,20 @@ def barriers(page: Page) -> Iterator[str]:
             yield from (f"{finding['id']}: {node['html'][:200]} {node['failureSummary']}" for node in finding["nodes"])
 
 
-@pytest.mark.parametrize(("width", "scheme", "checkpoint"), LOOKS)
-def test_the_first_screen(
-    width: int, scheme: str, checkpoint: str, server: Server, open_browser: Callable[..., Page]
-) -> None:
-    page = open_browser(width=width, height=HEIGHT, color_scheme=scheme)
-    page.goto(f"{server.url}/training?checkpoint={checkpoint}")
-    expect_page(page, "training", checkpoint)
+def first_screens(page: Page, pictures: dict[str, tuple[str, str]], checkpoint: str, *, name: str) -> list[str]:
+    """What is wrong with the first screen of pages.
+
+    Args:
+        page: One is open, with the checkpoint.
+        pictures: Rows of PICTURES.
+        checkpoint: As links name it.
+        name: As pages name it.
+    """
     wrong: list[str] = []
-    for slug, (picture, inputs) in PICTURES.items():
+    for slug, (picture, inputs) in pictures.items():
         follow(page, f"/{slug}?checkpoint={checkpoint}{inputs.format(checkpoint=checkpoint)}")
         if slug in PAGES:
-            expect_page(page, slug, checkpoint)
+            expect_page(page, slug, name)
         else:
             expect(page.get_by_role("heading", level=1)).to_be_visible()
             page.wait_for_function("slug => location.pathname === '/' + slug", arg=slug)
@@ -149,6 +154,31 @@ def test_the_first_screen(
         page.wait_for_function(STOPS)
         found = [*places(page, picture), *page.evaluate(CLASHES), *barriers(page)]
         wrong += [f"{slug}: {what}" for what in found]
+    return wrong
+
+
+@pytest.mark.parametrize(("width", "scheme", "checkpoint"), LOOKS)
+def test_the_first_screen(
+    width: int, scheme: str, checkpoint: str, server: Server, open_browser: Callable[..., Page]
+) -> None:
+    page = open_browser(width=width, height=HEIGHT, color_scheme=scheme)
+    page.goto(f"{server.url}/training?checkpoint={checkpoint}")
+    expect_page(page, "training", checkpoint)
+    wrong = first_screens(page, PICTURES, checkpoint, name=checkpoint)
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_first_screen_of_a_published_encoder(
+    start_server: Callable[..., Server], minilm_folder: Path, open_browser: Callable[..., Page]
+) -> None:
+    """A real vocabulary, a long name, no head: pages that show something of it, once."""
+    link, name = f"path:{minilm_folder}", f"{minilm_folder.parent.name}/{minilm_folder.name}"
+    server = start_server(INSPECTOR_OPEN=link, INSPECTOR_ROOTS=str(minilm_folder.parent))
+    page = open_browser(width=1000, height=HEIGHT, color_scheme="dark")
+    page.goto(f"{server.url}/training?checkpoint={link}")
+    expect_page(page, "training", name)
+    pictures = {slug: PICTURES[slug] for slug in ENCODERS} | {"padding": (PLACE, ""), "similarity": (PLOT, "")}
+    wrong = first_screens(page, pictures, link, name=name)
     assert not wrong, "\n".join(wrong)
 
 

@@ -13,6 +13,7 @@ from inspector.analyses.checks.result import Check, Evidence, Severity
 from inspector.analyses.checks.words import CHECK_A_COPY, CHECK_AGAIN
 from inspector.analyses.embeddings.result import Embeddings
 from inspector.analyses.embeddings.result_health import EqualRows, Health
+from inspector.analyses.embeddings.words import USUAL_SHARE
 from inspector.catalog import answer
 from inspector.errors import InspectorError, NotInCheckpointError, RequestError
 from inspector.models.checkpoint import StagedCheckpoint
@@ -31,7 +32,6 @@ VOCABULARY = (ROWS, ZERO_ROWS, EQUAL_ROWS, UNDERTRAINED)
 MULTIPLES = (1024, 512, 256, 128, 64, 32, 16, 8)
 ROOMY = 64
 FEW_SPARE = 0.01  # of the rows, from which on spare ones that no rounding explains are many
-USUAL_SHARE = 0.1  # healthy vocabularies of 4,000 to 30,000 tokens have 2 to 5 % under-trained
 WORDLESS = frozenset({"unused", "no token"})
 
 

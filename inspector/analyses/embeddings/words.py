@@ -16,6 +16,7 @@ UNTRAINED = (
     "less far, so the tokens listed are probably untrained or barely trained. This is evidence, not proof."
 )
 NO_TOKENIZER = "There is no tokenizer to compare the rows with."
+USUAL_SHARE = 0.1  # healthy vocabularies of 4,000 to 30,000 tokens have 2 to 5 % under-trained
 BAD, ODD, NOTED, FINE = "fail", "warn", "note", "ok"
 
 
@@ -125,8 +126,11 @@ def _undertrained(health: Health, count: int) -> RowProblem:
         return RowProblem(name, 0, ODD, "The matrix looks untrained.")
     if indicator.measure == "none":
         return RowProblem(name, 0, NOTED, indicator.statement)
+    usual = count <= USUAL_SHARE * len(health.scores.dropna())
     detail = "Their rows look untrained or barely trained, so the model knows little about them."
-    return _finding(name, count, "No ordinary token's row looks untrained.", ODD, detail)
+    if usual:
+        detail += " So many are usual."
+    return _finding(name, count, "No ordinary token's row looks untrained.", NOTED if usual else ODD, detail)
 
 
 def headline(result: Embeddings) -> str:

@@ -25,7 +25,7 @@ def view(result: Padding, request: PaddingRequest, *, name: str) -> View:
         tabs=()
         if row is None
         else (
-            Tab("Experiments", lambda: _experiments(row)),
+            *([Tab("Experiments", lambda: _experiments(row))] if row.gradient is not None else []),
             Tab("Where it lies", lambda: _places(result, row)),
             Tab("Averages", lambda: _averages(result)),
             *([Tab("Input", lambda: _input(result, row))] if row.gradient is not None else []),
@@ -69,9 +69,10 @@ def _beside(result: Padding, request: PaddingRequest, row: PaddingRow | None) ->
 
 
 def _experiments(row: PaddingRow) -> Iterator[Block]:
-    if row.gradient is not None:
-        yield Bullets(words.explain_gradient(row, row.gradient))
-    if row.gradient is not None and row.experiments is not None:
+    if row.gradient is None:
+        return
+    yield Bullets(words.explain_gradient(row, row.gradient))
+    if row.experiments is not None:
         yield Table("gradient", "Gradients in every experiment", row.experiments)
 
 

@@ -110,7 +110,7 @@ def take(place: Place, files: Sequence[UploadedFile], *, kind: str, strays: Sequ
         strays: Those among them that are not opened; the page names them.
     """
     forget_refusal(place)
-    st.session_state[_ignored(place)] = tuple(file.name for file in strays)
+    st.session_state[_ignored(place)] = tuple(file.name for file in strays), None
     if place == "sidebar":
         st.session_state.pop("wanted", None)  # what is uploaded later is shown instead
     context = get_script_run_ctx()
@@ -153,6 +153,8 @@ def open_all(place: Place, then: Callable[[Opened], None]) -> None:
         else:
             then(checkpoint)
             _drop(arrival, queue)
+        names, _ = st.session_state.get(_ignored(place), ((), None))
+        st.session_state[_ignored(place)] = names, session.shown()
 
 
 def recall() -> None:
@@ -190,8 +192,9 @@ def forget_refusal(place: Place) -> None:
 
 
 def ignored(place: Place) -> tuple[str, ...]:
-    """Names of what came with the last upload at a place and was not opened."""
-    return st.session_state.get(_ignored(place), ())
+    """Names of what came with the last upload at a place and was not opened, until another checkpoint is shown."""
+    names, beside = st.session_state.get(_ignored(place), ((), None))
+    return names if beside in (None, session.shown()) else ()
 
 
 def _ignored(place: Place) -> str:
