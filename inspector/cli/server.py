@@ -118,7 +118,7 @@ def _screen(plain: dict[str, Any]) -> Screen:
     return Screen(
         Headline(f"The store holds {bytes_text(used)} of {bytes_text(quota)}: {bytes_text(quota - used)} are left."),
         (
-            Bullets(tuple(server_lines(plain["servers"]))),
+            Bullets((*server_lines(plain["servers"]), *plain["warnings"])),
             rows_of("Kinds", kinds),
             *([rows_of("Uploads", uploads[:ROWS], len(uploads))] if uploads else []),
         ),

@@ -28,6 +28,7 @@ class StoredUpload:
     last_used: str  # likewise
     pinned: bool
     in_use: bool  # by a worker of any server of this store, or requested in the last minutes
+    shared: bool  # in the shared store, too
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,4 +40,5 @@ class StoreAccount:
     evict: str  # "results" or "uploads"
     kinds: tuple[StoredKind, ...]
     uploads: tuple[StoredUpload, ...]  # least recently used first
+    warnings: tuple[str, ...]  # what is not as it should be
     servers: tuple[RunningServer, ...] = ()  # that run on it now, the latest first

@@ -21,7 +21,7 @@ from inspector.serving.access_control import local_path
 from inspector.serving.engine.ray.cluster import refuse_without_ray
 from inspector.serving.log import record
 from inspector.serving.notice import DRAINING, notice
-from inspector.serving.storing.shared.remote import open_remote
+from inspector.serving.storing.shared.remote import LISTED, open_remote
 from inspector.settings import Settings
 from inspector.store.disk import disk_sentence
 
@@ -75,7 +75,7 @@ def shared_store_fault(settings: Settings) -> str:
     if not settings.store:
         return ""
     try:
-        open_remote(settings).size("checkpoints")
+        open_remote(settings).size(LISTED)
     except InspectorError as error:
         return str(error)
     return ""

@@ -83,6 +83,7 @@ def draw_use(held: StoreAccount) -> None:
     """Say how full the store is."""
     used = f"Store: {bytes_text(held.used_nbytes)} of {bytes_text(held.quota_nbytes)} are used."
     st.progress(min(held.used_nbytes / held.quota_nbytes, 1.0), text=used)
+    parts.warnings(held.warnings)
 
 
 def draw_sandbox(found: ServerLimits) -> None:

@@ -10,6 +10,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 
 from streamlit.testing.v1 import AppTest
 
@@ -17,6 +18,7 @@ from inspector.demo import DEMOS
 from inspector.serving.storing.registry import delete_checkpoint, write_upload
 from inspector.serving.storing.room import reserve_upload
 from inspector.settings import settings
+from inspector.store.keeping import quota
 from inspector.store.keeping.quota import account
 from inspector.store.reference import CheckpointRef
 from inspector.store.stored import list_checkpoints
@@ -71,6 +73,12 @@ def test_the_page_says_what_ended_a_worker(open_app: Open) -> None:
     assert "was killed (SIGKILL)" in ending.reason
     assert "**demo-gpt2**: The worker process was killed (SIGKILL)" in said(app)
     assert button(app, "Refresh")
+
+
+def test_the_page_says_what_the_shared_store_lacks(open_app: Open, monkeypatch) -> None:
+    lacking = replace(account(settings()), warnings=("Not yet in the shared store: 2 uploads.",))
+    monkeypatch.setattr(quota, "account", lambda settings: lacking)
+    assert [each.value for each in open_app("server").warning] == ["Not yet in the shared store\\: 2 uploads\\."]
 
 
 def test_an_upload_is_listed_and_pinned(open_app: Open) -> None:

@@ -8,11 +8,11 @@ import pytest
 
 from inspector.errors import CheckpointError
 from inspector.serving.storing import uploads
-from inspector.serving.storing.owners import OWNERS, Requester
+from inspector.serving.storing.owners import Requester
 from inspector.serving.storing.registry import write_upload
 from inspector.serving.storing.room import reserve_upload
 from inspector.store.keeping.quota import used_nbytes
-from inspector.store.manifests.entries import UPLOADS
+from inspector.store.manifests.entries import OWNERS, UPLOADS
 from inspector.store.reference import CheckpointRef
 from inspector.store.stored import list_checkpoints
 from tests.store.store_builders import opened, small_checkpoint

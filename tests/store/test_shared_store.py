@@ -16,7 +16,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from inspector.errors import CancelledError, CheckpointError, SettingsError
 from inspector.serving.storing import registry, room
-from inspector.serving.storing.marks import is_marked, mark
+from inspector.serving.storing.marks import mark
 from inspector.serving.storing.owners import Requester
 from inspector.serving.storing.shared import publishing as shared
 from inspector.serving.storing.shared.listing import listing
@@ -25,6 +25,7 @@ from inspector.settings import Settings, read_settings
 from inspector.store.files import share
 from inspector.store.hashing import fingerprint_of
 from inspector.store.keeping import quota
+from inspector.store.keeping.shared import is_marked
 from inspector.store.manifests.entries import load_manifest
 from inspector.store.reference import CheckpointRef
 from inspector.store.stored import list_checkpoints
@@ -445,6 +446,25 @@ def test_copies_make_room_first_and_none_that_is_in_use(tmp_path, folder_place):
     assert {stored.name for stored in list_checkpoints(second)} == here
     kinds = {kind.name: kind.can_go for kind in quota.account(second).kinds}
     assert kinds["uploads"] == "first if the shared store has them, unless pinned or in use"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda store: store.rename(store.with_name("aside")), "make room once it is reached again: wait for that"),
+        (lambda store: next((store / "checkpoints").iterdir()).unlink(), "make room once nobody uses or pins them"),
+    ],
+)
+def test_a_copy_that_the_shared_store_does_not_have_now_makes_no_room(tmp_path, folder_place, folder, change, said):
+    first, second = (server(tmp_path, name, folder_place) for name in ("first", "second"))
+    fingerprint = upload(first, folder)
+    fetch(second, fingerprint)
+    rest(second.home / "checkpoints" / fingerprint)
+    change(tmp_path / "shared")
+    full = replace(second, store_nbytes=quota.account(second).used_nbytes)
+    with pytest.raises(CheckpointError, match=said):
+        room.make_room(1, full)
+    assert [stored.fingerprint for stored in list_checkpoints(second)] == [fingerprint]
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,8 @@ class LocalEngine:
                 self._pool.start_spare()
         for task in (self._watch, self._watch_all, _keep_compiled):
             threading.Thread(target=task, name=f"engine {task.__name__}", daemon=True).start()
+        if settings.store:
+            threading.Thread(target=self._carrier.keep_sharing, args=(self._ended,), daemon=True).start()
         atexit.register(self.close)
 
     def open(self, reference: CheckpointRef) -> LocalJob:

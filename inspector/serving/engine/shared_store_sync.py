@@ -15,25 +15,30 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from inspector.errors import CancelledError, InspectorError, WorkerError
+from inspector.progress import no_progress
 from inspector.results.checkpoint import Opened
 from inspector.serving.engine.jobs import LocalJob
 from inspector.serving.engine.protocol import Progress
 from inspector.serving.engine.wire import OpenRequest, RunRequest
+from inspector.serving.log import digest, record
 from inspector.serving.storing import registry
-from inspector.serving.storing.marks import is_marked, mark
+from inspector.serving.storing.marks import mark
 from inspector.serving.storing.origins.incoming import Incoming
 from inspector.serving.storing.owners import read_owners
 from inspector.serving.storing.shared import publishing as shared
 from inspector.serving.storing.shared.listing import drop_copies, listing
 from inspector.serving.storing.shared.remote import open_remote
 from inspector.settings import Settings
+from inspector.store.keeping.shared import is_marked, is_waiting
 from inspector.store.manifests.documents import is_fingerprint
 from inspector.store.manifests.entries import MANIFEST, OPENED, UPLOADS
 from inspector.store.origins.upload import Upload
 from inspector.store.reference import CheckpointRef
+from inspector.store.stored import list_checkpoints
 
 LOG = logging.getLogger("inspector.serving.engine")
 POLL_SECONDS = 0.1
+SHARE_SECONDS = 10.0  # after which what could not be shared is tried again
 NOT_SHARED = "The upload is only on this server so far, and not yet in the shared store: "
 
 
@@ -54,6 +59,7 @@ class SharedStoreSync:
         self._hooks = hooks
         self._under_way: set[LocalJob] = set()
         self._fetched: set[LocalJob] = set()  # jobs that open what came from the shared store
+        self._publishing: set[str] = set()  # fingerprints that jobs copy there
 
     @property
     def jobs(self) -> tuple[LocalJob, ...]:
@@ -81,6 +87,29 @@ class SharedStoreSync:
         job.report(Progress(None, "Copying to the shared store"))
         self._start(self._publish, job, opened, nbytes)
         return True
+
+    def keep_sharing(self, ended: threading.Event) -> None:
+        """Share what was uploaded while the shared store was out of reach, as soon as it is there; returns at the end.
+
+        Args:
+            ended: Set when the engine ends.
+        """
+        while self._settings.store and not ended.wait(SHARE_SECONDS):
+            try:
+                self._share_waiting(ended)
+            except InspectorError:
+                continue  # readiness tells why
+            except Exception as error:
+                LOG.warning("sharing uploads failed: %s", type(error).__name__)
+
+    def _share_waiting(self, ended: threading.Event) -> None:
+        carrying = shared.Carrying(no_progress, ended.is_set)
+        for stored in list_checkpoints(self._settings):
+            entry = self._settings.home / UPLOADS / stored.fingerprint
+            if is_waiting(entry, self._settings) and stored.fingerprint not in self._publishing:
+                shared.publish(stored.fingerprint, settings=self._settings, carrying=carrying)
+                record("shared", checkpoint=digest(stored.fingerprint))
+                listing(self._settings).ask_again()
 
     def _start(self, work: Callable[..., None], job: LocalJob, *arguments: Any) -> None:
         self._under_way.add(job)
@@ -141,14 +170,18 @@ class SharedStoreSync:
         self._hooks.proceed(job)
 
     def _publish(self, job: LocalJob, opened: Opened, nbytes: int) -> None:
+        self._publishing.add(opened.fingerprint)
         try:
             shared.publish(opened.fingerprint, settings=self._settings, carrying=self._carrying(job))
         except CancelledError:
             raise
         except InspectorError as error:
             job.keep = False  # opening it again tries again
+            record("not shared", checkpoint=digest(opened.fingerprint), reason=str(error))
             warnings = (*opened.warnings, f"{NOT_SHARED}{_lower(str(error))}")
             opened = replace(opened, warnings=warnings)
+        finally:
+            self._publishing.discard(opened.fingerprint)
         listing(self._settings).ask_again()
         self._hooks.settle(job, opened, nbytes)
 

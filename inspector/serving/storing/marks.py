@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -10,21 +9,11 @@ from pathlib import Path
 
 from inspector.settings import Settings
 from inspector.store.files import create_file, write_atomically
-from inspector.store.manifests.documents import (
-    as_digest,
-    as_list,
-    as_text,
-    fields_of,
-    is_plain_folder,
-    read_bytes,
-    read_document,
-)
+from inspector.store.keeping.shared import MARK, VEIL, store_mark
+from inspector.store.manifests.documents import as_digest, as_list, as_text, fields_of, is_plain_folder, read_document
 
-MARK = ".shared"  # in an upload's entry: it can be fetched again
 TOLD = ".fetched"  # in an arriving upload
-MAX_MARK = 1_000  # bytes
 MAX_WARNINGS = 100
-_VEIL = "digest:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +42,7 @@ def read_told(folder: Path) -> Told | None:
 
 def veiled(settings: Settings) -> Settings:
     """The settings as workers get them: they know the shared store's mark and not its place."""
-    return replace(settings, store=_VEIL + _digest(settings)) if settings.store else settings
+    return replace(settings, store=VEIL + store_mark(settings)) if settings.store else settings
 
 
 def mark(entry: Path, settings: Settings) -> None:
@@ -61,18 +50,4 @@ def mark(entry: Path, settings: Settings) -> None:
     with suppress(OSError):
         if is_plain_folder(entry):
             with create_file(entry / MARK) as file:
-                file.write(_digest(settings).encode())
-
-
-def is_marked(entry: Path, settings: Settings) -> bool:
-    """Whether the shared store of these settings holds an upload, too."""
-    with suppress(OSError, ValueError):
-        return bool(settings.store) and read_bytes(entry / MARK, limit=MAX_MARK) == _digest(settings).encode()
-    return False
-
-
-def _digest(settings: Settings) -> str:
-    store = settings.store or ""
-    if store.startswith(_VEIL):
-        return store.removeprefix(_VEIL)
-    return hashlib.sha256(store.encode()).hexdigest()
+                file.write(store_mark(settings).encode())

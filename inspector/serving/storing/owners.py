@@ -16,10 +16,10 @@ from typing import Any
 from inspector.errors import CheckpointError
 from inspector.store.files import write_atomically
 from inspector.store.manifests.documents import as_digest, as_flag, as_text, fields_of, is_plain_folder, read_document
+from inspector.store.manifests.entries import OWNERS
 from inspector.store.manifests.manifest import StoredCheckpoint
 from inspector.store.names import clean_name
 
-OWNERS = ".owners"  # in an upload's entry; no worker gets it
 MAX_NBYTES = 1_000_000
 NOT_YOURS = "Somebody else sent this upload: only its owners can change it."
 

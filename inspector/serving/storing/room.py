@@ -8,19 +8,21 @@ another one of the same home. One process makes room at a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
 from inspector.errors import CheckpointError
 from inspector.serving.storing import registry
-from inspector.serving.storing.marks import is_marked
 from inspector.serving.storing.owners import read_owners
+from inspector.serving.storing.shared.remote import LISTED, open_remote
 from inspector.settings import MB, Settings
 from inspector.store.files import create_file, turn
 from inspector.store.keeping.holding import is_used, last_used
 from inspector.store.keeping.quota import RESERVED, Removable, account, evict, nbytes_of, results, used_nbytes
+from inspector.store.keeping.shared import is_marked
 from inspector.store.manifests.entries import UPLOADS
+from inspector.store.manifests.manifest import StoredCheckpoint
 from inspector.store.stored import list_checkpoints
 
 NAMED = 3  # uploads that a refusal names at most
@@ -105,18 +107,40 @@ def _missing(nbytes: int, settings: Settings) -> int:
 
 def _candidates(settings: Settings) -> Iterator[Iterator[Removable]]:
     """What may go, the first group first."""
-    yield _uploads(settings, is_marked)
+    yield _uploads(settings, _copies)
     yield results(settings)
     if settings.store_evict == "uploads":
-        yield _uploads(settings, lambda entry, settings: not is_marked(entry, settings))
+        yield _uploads(settings, list_checkpoints)
 
 
-def _uploads(settings: Settings, may_go: Callable[[Path, Settings], bool]) -> Iterator[Removable]:
-    for stored in list_checkpoints(settings):
-        entry = settings.home / UPLOADS / stored.fingerprint
-        if may_go(entry, settings) and not stored.pinned and not is_used(entry):
+def _copies(settings: Settings) -> Iterator[StoredCheckpoint]:
+    """The uploads that the shared store holds as well; none while it is out of reach.
+
+    It is asked: it may have lost what it had.
+    """
+    marked = [each for each in list_checkpoints(settings) if is_marked(_entry(each.fingerprint, settings), settings)]
+    if marked and (there := _shared_now(settings)):
+        yield from (each for each in marked if each.fingerprint in there)
+
+
+def _shared_now(settings: Settings) -> frozenset[str] | None:
+    """The fingerprints that the shared store lists; None: it is out of reach."""
+    try:
+        return frozenset(name.removesuffix(".json") for name in open_remote(settings).stamps(LISTED))
+    except CheckpointError:
+        return None
+
+
+def _uploads(settings: Settings, find: Callable[[Settings], Iterable[StoredCheckpoint]]) -> Iterator[Removable]:
+    for stored in find(settings):
+        entry = _entry(stored.fingerprint, settings)
+        if not stored.pinned and not is_used(entry):
             remove = partial(registry.delete_checkpoint, stored.fingerprint, settings=settings)
             yield Removable(last_used(entry), nbytes_of(entry), remove)
+
+
+def _entry(fingerprint: str, settings: Settings) -> Path:
+    return settings.home / UPLOADS / fingerprint
 
 
 def _refusal(missing: int, nbytes: int, settings: Settings) -> str:
@@ -136,12 +160,17 @@ def _advice(missing: int, settings: Settings) -> str:
     """What makes room; nothing is to be deleted that goes by itself, and that every server would lose."""
     named, freed, copies = [], 0, 0
     for upload in account(settings).uploads:
-        entry = settings.home / UPLOADS / upload.fingerprint
-        if is_marked(entry, settings):
+        if upload.shared:
             copies += upload.nbytes
-        elif freed < missing and len(named) < NAMED and not upload.pinned and read_owners(entry) is None:
+        elif (
+            freed < missing
+            and len(named) < NAMED
+            and not upload.pinned
+            and read_owners(_entry(upload.fingerprint, settings)) is None
+        ):
             named.append(f"{upload.name} ({upload.nbytes / MB:,.1f} MB)")
             freed += upload.nbytes
     if copies >= missing:
-        return "copies of uploads that the shared store has make room once nobody uses or pins them: wait for that"
+        when = "it is reached again" if _shared_now(settings) is None else "nobody uses or pins them"
+        return f"copies of uploads that the shared store has make room once {when}: wait for that"
     return f"delete {' and '.join(named)}, the least recently used" if named else "make room by deleting an upload"

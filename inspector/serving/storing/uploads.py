@@ -11,7 +11,6 @@ from inspector.errors import CheckpointError
 from inspector.results.checkpoint import Opened
 from inspector.serving.log import DIGITS, digest, record
 from inspector.serving.storing import owners, registry
-from inspector.serving.storing.marks import is_marked
 from inspector.serving.storing.owners import Requester, read_owners
 from inspector.serving.storing.shared import publishing as shared
 from inspector.serving.storing.shared.entry import write_shared
@@ -19,6 +18,7 @@ from inspector.serving.storing.shared.listing import listing
 from inspector.serving.storing.shared.remote import open_remote
 from inspector.settings import Settings
 from inspector.store.files import turn
+from inspector.store.keeping.shared import is_marked
 from inspector.store.manifests.documents import is_fingerprint
 from inspector.store.manifests.entries import UPLOADS
 from inspector.store.manifests.manifest import StoredCheckpoint

@@ -23,11 +23,13 @@ from inspector.store.files import below, remove_file, remove_folder, turn
 from inspector.store.keeping.arrays import STALE_SECONDS
 from inspector.store.keeping.compiled import COMPILED
 from inspector.store.keeping.holding import is_used, last_used
+from inspector.store.keeping.shared import is_marked, is_waiting
 from inspector.store.manifests.documents import is_fingerprint, is_plain_folder
 from inspector.store.manifests.entries import INCOMINGS, MAPS, OPENED, TEMPORARY, UPLOADS, WORKERS
 from inspector.store.manifests.manifest import StoredCheckpoint
 from inspector.store.names import HEADERS
 from inspector.store.stored import list_checkpoints
+from inspector.text import plural
 
 RESERVED = ".reserved"  # an upload's size, before its bytes have arrived
 GIVEN = "given"  # in a worker's folder: what the server links there
@@ -43,6 +45,10 @@ KINDS = {
     WORKERS: ("folders of workers", "when the worker ends"),
 }
 EVICTED = "when room is needed, unless pinned or in use"
+WAITING = (
+    "Not yet in the shared store: {uploads}. The server copies them as soon as it reaches that store, and until then "
+    "no other server has them."
+)
 FETCHABLE = "first if the shared store has them, unless pinned or in use"
 
 
@@ -65,13 +71,16 @@ def account(settings: Settings) -> StoreAccount:
     for folder, (name, can_go) in told.items():
         paths = list(_visible(settings.home / folder))
         kinds.append(StoredKind(name, len(paths), sum(map(nbytes_of, paths)), can_go))
-    uploads = [_upload(stored, settings) for stored in list_checkpoints(settings)]
+    stored = list_checkpoints(settings)
+    uploads = [_upload(each, settings) for each in stored]
+    waiting = sum(is_waiting(settings.home / UPLOADS / each.fingerprint, settings) for each in stored)
     return StoreAccount(
         quota_nbytes=settings.store_nbytes,
         used_nbytes=sum(kind.nbytes for kind in kinds),
         evict=settings.store_evict,
         kinds=tuple(kinds),
         uploads=tuple(sorted(uploads, key=lambda upload: (upload.last_used, upload.name))),
+        warnings=(WAITING.format(uploads=plural(waiting, "upload")),) if waiting else (),
     )
 
 
@@ -131,6 +140,7 @@ def _upload(stored: StoredCheckpoint, settings: Settings) -> StoredUpload:
         last_used=used.isoformat(timespec="seconds"),
         pinned=stored.pinned,
         in_use=is_used(entry),
+        shared=is_marked(entry, settings),
     )
 
 

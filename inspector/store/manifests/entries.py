@@ -24,6 +24,7 @@ OPENED = "opened"  # below home: configs and tokenizers of folders, demos and hu
 MAPS = "maps"  # below home: what was computed, by the fingerprint of the checkpoint
 MANIFEST = "manifest.json"
 ENTRY = "entry.json"  # of an upload: its name, as the list shows it
+OWNERS = ".owners"  # of an upload: who sent it; no worker gets it
 ORIGINALS = "originals"  # of an upload: its configurations as they were uploaded; never read
 MAX_ENTRY_NBYTES = 10_000
 

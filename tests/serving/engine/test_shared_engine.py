@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 import threading
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,13 +17,17 @@ from inspector.errors import CancelledError, CheckpointError
 from inspector.results.plain import to_json
 from inspector.serving.encoding import encode
 from inspector.serving.engine.local import LocalEngine
+from inspector.serving.engine.shared_store_sync import EngineCallbacks, SharedStoreSync
 from inspector.serving.engine.wire import Setup, WorkerFunctions
+from inspector.serving.log import digest
 from inspector.serving.storing import registry
-from inspector.serving.storing.marks import is_marked, veiled
-from inspector.serving.storing.owners import Requester
+from inspector.serving.storing.marks import veiled
+from inspector.serving.storing.owners import Owned, Requester, write_owners
 from inspector.serving.storing.shared.remote import Remote
 from inspector.serving.storing.uploads import list_uploads
 from inspector.settings import Settings, read_settings
+from inspector.store.keeping.quota import account
+from inspector.store.keeping.shared import is_marked
 from inspector.store.reference import CheckpointRef
 from tests.serving.engine.engine_harness import WAIT, eventually
 from tests.store.s3_server import BUCKET, KEY, SECRET, environment, running_s3
@@ -120,6 +127,69 @@ def test_an_upload_that_cannot_be_shared_opens_and_says_so(tmp_path, folder):
         again = engine.open(CheckpointRef("upload", opened.fingerprint)).result(WAIT)
         assert again.warnings == ()
     assert (store / "checkpoints" / f"{opened.fingerprint}.json").is_file()
+
+
+class TwoLooks(threading.Event):
+    """Ends what waits for it at the second time, and takes no time."""
+
+    looks = 0
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.looks += 1
+        return self.looks > 2
+
+
+def share(settings: Settings) -> None:
+    """What an engine does every few seconds."""
+    hooks = EngineCallbacks(refuse, refuse, refuse)
+    SharedStoreSync(settings, hooks).keep_sharing(TwoLooks())
+
+
+def refuse(*args: Any) -> Any:
+    raise AssertionError(args)
+
+
+def test_an_upload_is_shared_as_soon_as_the_store_is_there(tmp_path, folder, caplog):
+    caplog.set_level("INFO", "inspector.server")
+    store = tmp_path / "unmounted"
+    first, second = (server(tmp_path, name, store) for name in ("a", "b"))
+    with engine_of(first) as engine:
+        opened = engine.open(upload_of(first, folder, prefix="mine/")).result(WAIT)
+    facts = {record.message: getattr(record, "facts", {}) for record in caplog.records}
+    assert facts["not shared"]["checkpoint"] == digest(opened.fingerprint)
+    assert "folder does not exist" in facts["not shared"]["reason"]
+    share(first)
+    (told,) = account(first).warnings
+    assert told.startswith("Not yet in the shared store: 1 upload.")
+    assert [each.shared for each in account(first).uploads] == [False]
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("INSPECTOR_")}
+    kept |= {"INSPECTOR_HOME": str(first.home), "INSPECTOR_STORE": str(store), "COLUMNS": "400"}
+    printed = subprocess.run(
+        [sys.executable, "-m", "inspector", "store"], env=kept, capture_output=True, text=True, check=True
+    ).stdout
+    assert "Not yet in the shared store: 1 upload." in printed
+    store.mkdir()
+    share(first)
+    assert account(first).warnings == ()
+    assert [each.shared for each in account(first).uploads] == [True]
+    assert [each.name for each in list_uploads(second, Requester())] == ["mine"]
+    noted = [getattr(record, "facts", {}) for record in caplog.records if record.message == "shared"]
+    assert noted == [{"checkpoint": digest(opened.fingerprint)}]
+    with engine_of(second) as engine:
+        assert engine.open(CheckpointRef("upload", opened.fingerprint)).result(WAIT).fingerprint == opened.fingerprint
+
+
+def test_an_upload_with_an_owner_stays_where_it_is(tmp_path, folder, shared_folder):
+    alone = read_settings({"INSPECTOR_HOME": str(tmp_path / "a")})
+    with engine_of(alone) as engine:
+        opened = engine.open(upload_of(alone, folder, prefix="mine/")).result(WAIT)
+    settings = server(tmp_path, "a", shared_folder)
+    entry = settings.home / "checkpoints" / opened.fingerprint
+    write_owners(entry, {"a" * 64: Owned("hers", "2026-01-01T00:00:00+00:00")})
+    assert account(settings).warnings == ()
+    share(settings)
+    assert not is_marked(entry, settings)
+    assert not [*shared_folder.rglob("*.json")]
 
 
 def test_what_is_nowhere_is_refused_and_asked_for_anew_later(tmp_path, shared_folder, folder):

@@ -16,11 +16,11 @@ from typing import Any
 
 from inspector.errors import CheckpointError, InspectorError
 from inspector.serving.storing import registry
-from inspector.serving.storing.marks import is_marked
 from inspector.serving.storing.shared import publishing as shared
 from inspector.serving.storing.shared.entry import SharedUpload, read_shared
-from inspector.serving.storing.shared.remote import Remote, open_remote
+from inspector.serving.storing.shared.remote import LISTED, Remote, open_remote
 from inspector.settings import Settings
+from inspector.store.keeping.shared import is_marked
 from inspector.store.manifests.documents import is_fingerprint
 from inspector.store.manifests.entries import UPLOADS
 from inspector.store.stored import list_checkpoints
@@ -102,7 +102,7 @@ def _read(
     stamps = _listed(remote)
     same = {name: before[name] for name in stamps if name in before}
     same = {name: found for name, found in same.items() if found[0] == stamps[name]}
-    paths = {f"{shared.LISTED}/{name}.json": name for name in stamps.keys() - same.keys()}
+    paths = {f"{LISTED}/{name}.json": name for name in stamps.keys() - same.keys()}
     for path, data in remote.read_all(list(paths)).items():
         if upload := read_shared(data, paths[path]):
             same[paths[path]] = (stamps[paths[path]], upload)
@@ -114,7 +114,7 @@ def _listed(remote: Remote) -> dict[str, Any]:
     """Fingerprint -> stamp of every list that is small enough to be one."""
     return {
         name.removesuffix(".json"): stamp
-        for name, stamp in remote.stamps(shared.LISTED).items()
+        for name, stamp in remote.stamps(LISTED).items()
         if name.endswith(".json") and is_fingerprint(name.removesuffix(".json"))
         if (stamp[0] or 0) <= shared.MAX_LISTED_NBYTES
     }

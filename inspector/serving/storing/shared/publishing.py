@@ -25,7 +25,7 @@ from inspector.serving.storing import registry
 from inspector.serving.storing.marks import Told, mark, write_told
 from inspector.serving.storing.room import reserve_upload
 from inspector.serving.storing.shared.entry import SharedFile, SharedUpload, read_shared, write_shared
-from inspector.serving.storing.shared.remote import PIECE, Remote, open_remote
+from inspector.serving.storing.shared.remote import LISTED, PIECE, Remote, open_remote
 from inspector.settings import Settings
 from inspector.store.disk import disk_sentence
 from inspector.store.files import share
@@ -33,7 +33,6 @@ from inspector.store.manifests.entries import MANIFEST, ORIGINALS, UPLOADS, load
 from inspector.store.manifests.manifest import FileInfo
 from inspector.store.stored import list_checkpoints
 
-LISTED = "checkpoints"
 BLOBS = "blobs"
 DELETED = "deleted"
 MAX_LISTED_NBYTES = 4_000_000

@@ -17,6 +17,7 @@ from typing import Any
 from inspector.errors import CheckpointError, InspectorError
 from inspector.settings import Settings
 
+LISTED = "checkpoints"  # the folder of the lists of uploads
 PIECE = 8_000_000  # bytes that are held at once
 SILENT_SECONDS = 10  # without a word from an object store, after which it counts as out of reach
 OPTIONS: dict[str, dict[str, Any]] = {
