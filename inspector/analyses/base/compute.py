@@ -17,6 +17,7 @@ from inspector.analyses.base.result import Relation, Verdict
 from inspector.errors import InspectorError
 from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.placing.threads import single_threaded
+from inspector.models.vocabulary.labels import match_tokens
 from inspector.progress import Progress
 from inspector.request import answers
 
@@ -112,17 +113,15 @@ def _median(numbers: Sequence[float]) -> float | None:
 
 
 def _tokens(checkpoint: StagedCheckpoint, other: StagedCheckpoint) -> tuple[int | None, int | None, int | None]:
-    """How many tokens each tokenizer has, and how many have one text and one id in both."""
+    """How many tokens each tokenizer has, and how many have one text in both, as `compare` counts them."""
     try:
         own, others = checkpoint.tokens, other.tokens
     except InspectorError:
         return None, None, None
     if own is None or others is None:
         return None, None, None
-    one, two = (
-        {(index, raw) for index in range(each.size) if (raw := each.raw(index)) is not None} for each in (own, others)
-    )
-    return len(one), len(two), len(one & two)
+    one, two = (sum(each.raw(index) is not None for index in range(each.size)) for each in (own, others))
+    return one, two, len(match_tokens(own, others, own.size, others.size))
 
 
 def _settings(checkpoint: StagedCheckpoint, other: StagedCheckpoint) -> list[str]:

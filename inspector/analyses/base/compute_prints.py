@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
+import numpy as np
 import torch
 
 from inspector.analyses.base import words
@@ -15,8 +18,12 @@ from inspector.errors import NotInCheckpointError
 from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.quantized.codes import open_codes
 from inspector.models.tensors import StoredReader
+from inspector.store.keeping.arrays import ArrayCache
+from inspector.store.keeping.quota import trim
 from inspector.store.manifests.columns import TensorInfo, is_buffer
+from inspector.store.manifests.entries import results_folder
 
+VERSION = 1  # raise it when the same checkpoint gives another print
 SIDE = 32  # rows and columns of a sample
 MOST = 60  # matrices: with float32 numbers of 32 × 32, 240 KB
 LEAST = 8  # rows and columns that a matrix has at least
@@ -59,11 +66,44 @@ class Print:
 
 
 def read_print(checkpoint: StagedCheckpoint) -> Print:
-    """Sample matrices; which ones, their names decide, so that two checkpoints of one model have the same ones.
+    """Sample matrices, or take what was kept of them; names decide which ones, the same in all checkpoints of a model.
 
     Raises:
         NotInCheckpointError: If there is none that can be read.
     """
+    folder = results_folder(checkpoint.manifest.fingerprint, settings=checkpoint.settings)
+    cache = ArrayCache(folder, after_put=partial(trim, checkpoint.settings))
+    key = {"what": "print", "version": VERSION, "fingerprint": checkpoint.manifest.fingerprint}
+    arrays = cache.get(key)
+    if arrays is not None:
+        return _from_arrays(arrays)
+    made = _sampled(checkpoint)
+    cache.put(key, _to_arrays(made))
+    return made
+
+
+def _to_arrays(made: Print) -> dict[str, np.ndarray]:
+    """A print for the disk: the numbers of all samples behind each other."""
+    told = [(each.name, each.shape, [*each.numbers.shape], each.rounding, each.least_rounding)
+            for each in made.samples.values()]  # fmt: skip
+    numbers = torch.cat([each.numbers.flatten() for each in made.samples.values()])
+    return {"numbers": numbers.numpy(), "told": np.array(json.dumps(told))}
+
+
+def _from_arrays(arrays: Mapping[str, np.ndarray]) -> Print:
+    """A print from the disk."""
+    told = json.loads(str(arrays["told"]))
+    sizes = [math.prod(taken) for _, _, taken, _, _ in told]
+    numbers = torch.from_numpy(arrays["numbers"]).split(sizes)
+    return Print(
+        {
+            name: Sample(name, (shape[0], shape[1]), each.reshape(taken), rounding, least)
+            for (name, shape, taken, rounding, least), each in zip(told, numbers, strict=True)
+        }
+    )
+
+
+def _sampled(checkpoint: StagedCheckpoint) -> Print:
     usable = [each for each in checkpoint.tensors if _is_matrix(each) and each.name not in checkpoint.unread.codes]
     if not usable:
         raise NotInCheckpointError(words.NO_MATRICES.format(name=checkpoint.name))

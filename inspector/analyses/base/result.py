@@ -33,7 +33,7 @@ class Relation:
     rank: int | None  # the largest rank of a difference; None where one has more than the sample can show
     tokens: int | None  # of this checkpoint's tokenizer; None where one of the two brings none
     other_tokens: int | None
-    shared_tokens: int | None  # with one text and one id in both
+    shared_tokens: int | None  # with one text in both, whatever their ids
     settings: tuple[str, ...]  # of config.json, that differ
     # One row a matched matrix: name, other_name, equal, cosine, coefficient, relative_change, rank (the last four NaN
     # or None where it is equal)

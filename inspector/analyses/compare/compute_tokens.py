@@ -13,7 +13,7 @@ import torch
 from inspector.analyses.compare.result import TOKEN_COLUMNS, VocabularyMatch
 from inspector.models.checkpoint import StagedCheckpoint
 from inspector.models.placing.threads import single_threaded
-from inspector.models.vocabulary.labels import label_rows
+from inspector.models.vocabulary.labels import label_rows, match_tokens
 from inspector.progress import Progress
 from inspector.store.readers.streams import work_ahead
 
@@ -54,10 +54,7 @@ def match_rows(first: StagedCheckpoint, second: StagedCheckpoint, rows: int, oth
         shared = min(rows, other_rows)
         numbers = torch.arange(shared)
         return Partners("row", numbers, numbers, torch.arange(shared, rows), torch.arange(shared, other_rows))
-    there = {token: row for row in range(other_rows) if (token := second.tokens.raw(row)) is not None}
-    pairs = [
-        (row, there[token]) for row in range(rows) if (token := first.tokens.raw(row)) is not None and token in there
-    ]
+    pairs = match_tokens(first.tokens, second.tokens, rows, other_rows)
     matched = torch.tensor([row for row, _ in pairs], dtype=torch.long)
     others = torch.tensor([row for _, row in pairs], dtype=torch.long)
     return Partners("token", matched, others, _without(rows, matched), _without(other_rows, others))

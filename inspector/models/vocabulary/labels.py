@@ -9,6 +9,7 @@ import torch
 
 from inspector.errors import RequestError
 from inspector.models.checkpoint import StagedCheckpoint
+from inspector.models.tokens import Tokens
 from inspector.models.vocabulary.rows import RowFacts, blocks, read_facts
 from inspector.progress import Progress
 
@@ -22,6 +23,23 @@ def label_rows(checkpoint: StagedCheckpoint, rows: int) -> pd.DataFrame:
     if checkpoint.tokens:
         return checkpoint.tokens.vocabulary(rows)
     return pd.DataFrame({"token_id": range(rows), "token": [f"id {row}" for row in range(rows)], "kind": "no token"})
+
+
+def match_tokens(first: Tokens, second: Tokens, rows: int, other_rows: int) -> list[tuple[int, int]]:
+    """Match rows of two vocabularies by the text of their tokens.
+
+    Args:
+        first: A tokenizer.
+        second: Another one.
+        rows: How many of the first are looked at.
+        other_rows: Likewise of the second.
+
+    Returns:
+        Rows of both, the first's rising.
+    """
+    there = {token: row for row in range(other_rows) if (token := second.raw(row)) is not None}
+    named = ((row, first.raw(row)) for row in range(rows))
+    return [(row, there[token]) for row, token in named if token is not None and token in there]
 
 
 def measured_rows(checkpoint: StagedCheckpoint, progress: Progress) -> tuple[torch.Tensor, RowFacts, pd.DataFrame]:

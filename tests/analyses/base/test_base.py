@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 import torch
 import transformers
@@ -16,7 +17,9 @@ from transformers import PreTrainedModel
 from inspector.analyses.base.compute import base
 from inspector.analyses.base.result import Relation
 from inspector.analyses.base.words import headline
+from inspector.catalog import answer
 from inspector.errors import NotInCheckpointError
+from inspector.models.tensors import StoredReader
 from tests.analyses.test_adapters import lora
 from tests.conftest import silent
 from tests.families import random_model, save_checkpoint
@@ -242,3 +245,43 @@ def test_numbers_that_are_not_finite_are_left_out(relate, tmp_path):
         saved(tmp_path / "two", model("LlamaForCausalLM", 0)),
     )
     assert found.verdict == "same"
+
+
+def test_tokens_are_counted_by_their_text_as_compare_counts_them(relate, open_path, tmp_path):
+    one, two = (saved(tmp_path / name, model("BertForMaskedLM", 0)) for name in ("one", "two"))
+    listed = (two / "vocab.txt").read_text("utf-8").split()
+    changed = [*listed[:8], *reversed(listed[8:-6]), *(f"new{number}" for number in range(6))]
+    (two / "vocab.txt").write_text("\n".join(changed) + "\n", "utf-8")
+    found = relate(one, two)
+    first, second = open_path(one), open_path(two)
+    compared = answer("compare", first, other=second.manifest.fingerprint, progress=silent).vocabulary
+    assert found.shared_tokens == compared.matched == len(listed) - 6 == len({*listed} & {*changed})
+    assert (found.tokens, found.other_tokens) == (len(listed), len(listed))
+
+
+def test_a_print_is_kept_and_read_once(architecture, relate, tmp_path, monkeypatch):
+    one, two = (
+        saved(tmp_path / "one", model(architecture, 0), noise(0.004)),
+        saved(tmp_path / "two", model(architecture, 0)),
+    )
+    first = relate(one, two)
+    monkeypatch.setattr(StoredReader, "read", never)
+    again = relate(one, two)
+    pd.testing.assert_frame_equal(again.tensors, first.tensors)
+    assert again.verdict == first.verdict
+    (kept, *_) = (path for path in (tmp_path / "home").rglob("*.arrays"))
+    assert kept.stat().st_size < 256 * 1024
+
+
+def test_a_checkpoint_that_was_changed_has_a_print_of_its_own(relate, tmp_path):
+    one, two = (
+        saved(tmp_path / "one", model("LlamaForCausalLM", 0)),
+        saved(tmp_path / "two", model("LlamaForCausalLM", 0)),
+    )
+    assert relate(one, two).verdict == "same"
+    saved(tmp_path / "one", model("LlamaForCausalLM", 0), noise(0.004))
+    assert relate(one, two).verdict == "fine-tuned from"
+
+
+def never(*_: object) -> None:
+    raise AssertionError("Numbers were read again.")
