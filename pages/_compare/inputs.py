@@ -14,6 +14,7 @@ from inspector.demo import DEMOS, RUNS, examples_of
 from inspector.results.checkpoint import Opened
 from inspector.store.reference import origin_of
 from inspector.text import literal
+from pages._compare import seeking
 from pages._ui import address, beside, session
 from pages._ui.opening import arrivals, uploading
 
@@ -101,12 +102,14 @@ def teach(checkpoint: Opened) -> None:
     names = beside.references(checkpoint)
     uploaded = [name for name, reference in names.items() if origin_of(reference).digits]
     with st.container(horizontal=True):
+        seeking.offer(checkpoint)
         for name in [*uploaded[:NEWEST], *(name for name in DEMOS if name in names)]:
             label = name if name in DEMOS else literal(name)
             st.button(f"Compare with {label}", on_click=_take, args=(name,))
         st.button(f"Compare {literal(checkpoint.name)} with itself", on_click=_take, args=(checkpoint.reference,))
         for name, (first, *_, last) in RUNS.items():
             st.button(f"Compare the first and last snapshot of {name}", on_click=_take, args=(last, first))
+    seeking.show(checkpoint, _take)
     st.markdown(TEACHES)
 
 

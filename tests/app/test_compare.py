@@ -17,6 +17,7 @@ from inspector.demo import DEMOS, RUNS
 from inspector.serving.storing import registry
 from inspector.settings import settings
 from inspector.store.reference import CheckpointRef
+from inspector.store.stored import list_checkpoints
 from pages._ui import session
 from tests.app.looking import button, said
 
@@ -217,3 +218,22 @@ def test_the_base_is_told_from_sampled_matrices(open_app: Open, tuned: str) -> N
     sampled = table(app, "coefficient").set_index("name")
     assert sampled[~sampled["equal"]].index.tolist() == [SCALED]
     assert sampled["coefficient"].to_dict()[SCALED] == pytest.approx(1 / 1.1, abs=1e-4)
+
+
+def test_the_likeliest_base_is_found_among_demos_and_uploads_when_asked(open_app: Open, tuned: str) -> None:
+    (fingerprint,) = (each.fingerprint for each in list_checkpoints(settings()) if each.fingerprint[:8] in tuned)
+    app = open_app("compare", checkpoint=f"upload:{fingerprint}")
+    assert "was fine-tuned from" not in said(app)
+    button(app, "Find its base").click().run()
+    assert not app.exception
+    assert "tuned was fine-tuned from demo-bert, or demo-bert from tuned." in said(app)
+    app.button(key="compare with base").click().run()
+    assert app.selectbox(key="other").value == "demo-bert"
+    assert "Find its base" not in [each.label for each in app.button]
+
+
+def test_where_nothing_is_related_that_is_said(open_app: Open) -> None:
+    app = open_app("compare", checkpoint="demo-gpt2")
+    button(app, "Find its base").click().run()
+    assert not app.exception
+    assert "none is related to demo-gpt2." in said(app)

@@ -75,6 +75,6 @@ def _text(found: MixtureExperts) -> Grid | None:
 
 
 def _tables(found: MixtureExperts) -> Iterator[Block]:
-    yield Table("experts", "Every expert", expert_table(found), by="module", meanings=words.MEANINGS)
+    yield Table("experts", "Every expert", expert_table(found), meanings=words.MEANINGS)
     if len(found.shared):
         yield Table("shared", "Modules that every token runs through", found.shared, by="module")
