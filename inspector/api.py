@@ -21,8 +21,8 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import finalize
 
-from inspector.catalog import CATALOG, answer, libraries, reads_names, request_of
-from inspector.errors import NotInCheckpointError, NoTokenizerError, RequestError
+from inspector.catalog import CATALOG, answer, libraries, request_of
+from inspector.errors import NotInCheckpointError, NoTokenizerError, RequestError, WeightsOnHubError
 from inspector.progress import Progress
 from inspector.questions import Questions
 from inspector.request import Request, beside, defaults, options
@@ -64,8 +64,13 @@ NO_FIGURE = "This answer of {verb} has no figure: to_frame() returns its table."
 class RemoteEngine(Protocol):
     """Runs the work in other processes, such as one of `inspector.serving.engine`."""
 
-    def open(self, reference: CheckpointRef) -> Any:
-        """Begin to open a checkpoint; `result()` of what comes back waits for an `Opened`."""
+    def open(self, reference: CheckpointRef, *, whole: bool = False) -> Any:
+        """Begin to open a checkpoint; `result()` of what comes back waits for an `Opened`.
+
+        Args:
+            reference: Of any kind.
+            whole: Whether a model of the hub is fetched with its numbers; otherwise its headers may do.
+        """
         ...
 
     def run(self, fingerprint: str, verb: str, *, called: Sequence[str] = (), **parameters: Any) -> Any:
@@ -222,7 +227,7 @@ class Checkpoint(Questions):
             RequestError: If there is no such question or option, or a value does not fit.
         """
         kind = _request_of(verb, parameters)
-        alone = reads_names(verb, parameters)
+        alone = CATALOG[verb].reads_names(parameters)
         if not alone:
             self._fetch_weights()
         # They must stay open while the question is answered.
@@ -236,7 +241,10 @@ class Checkpoint(Questions):
                 each._fetch_weights()
         try:
             return self._answered(kind, parameters, others)
-        except HeadersAloneError:  # two copies of a tensor, say, of which no header tells whether they are equal
+        except (
+            HeadersAloneError,
+            WeightsOnHubError,
+        ):  # two copies of a tensor, say, of which no header tells whether they are equal
             for each in (self, *others.values()):
                 each._fetch_weights()
             return self._answered(kind, parameters, others)
@@ -306,11 +314,20 @@ def open(  # noqa: A001
     reference = find_reference(str(source))
     if engine is None:
         return open_here(reference, settings())
-    opened = engine.open(reference).result()
+    return _on_engine(engine, engine.open(reference).result())
+
+
+def _on_engine(engine: RemoteEngine, opened: Opened) -> Checkpoint:
+    """What an engine has opened."""
+
+    def whole() -> Checkpoint:
+        return _on_engine(engine, engine.open(CheckpointRef.parse(opened.reference), whole=True).result())
+
     return Checkpoint(
         opened,
         lambda verb, **parameters: engine.run(opened.fingerprint, verb, called=(opened.name,), **parameters).result(),
         engine=engine,
+        whole=whole if opened.on_hub_nbytes else None,
     )
 
 

@@ -54,6 +54,12 @@ class Analysis:
     # True: while numbers are still on their way, names answer what they can, and what is left out is said.
     early: bool = False
 
+    def reads_names(self, parameters: Mapping[str, Any]) -> bool:
+        """Whether headers and small files answer it with these parameters."""
+        if self.needs == "names" or self.early:
+            return not parameters.get("hash_files")
+        return parameters.get("values") == "none"
+
     @property
     def room(self) -> str:
         """The package that holds everything of this question."""
@@ -68,14 +74,6 @@ class Analysis:
     def partial(self) -> str:
         """The class of what `function` shows of its answer while it computes the rest; empty: it shows nothing."""
         return read_annotations(self.function)[1]
-
-
-def reads_names(verb: str, parameters: Mapping[str, Any]) -> bool:
-    """Whether headers and small files answer a question with these parameters."""
-    asked = CATALOG[verb]
-    if asked.needs == "names" or asked.early:
-        return not parameters.get("hash_files")
-    return parameters.get("values") == "none"
 
 
 _QUESTIONS = (

@@ -34,6 +34,10 @@ class NotInCheckpointError(InspectorError):
     """The analysis needs weights or a tokenizer that this checkpoint does not contain."""
 
 
+class WeightsOnHubError(InspectorError):
+    """The analysis needs numbers, and of a model on the hub the headers alone were fetched: fetch it, and ask again."""
+
+
 class NoTokenizerError(NotInCheckpointError):
     """The checkpoint brings no tokenizer, and the analysis needs one."""
 

@@ -13,7 +13,7 @@ import typer
 
 from inspector import __version__
 from inspector.api import Answer, Checkpoint
-from inspector.catalog import CATALOG, reads_names, request_of
+from inspector.catalog import CATALOG, request_of
 from inspector.cli.child import Task, do
 from inspector.demo import DEMOS
 from inspector.errors import InspectorError
@@ -169,7 +169,7 @@ def task_of(
         work,
         reads_all=needs_model or parameters.get("values") in READS_ALL,
         device=str(parameters.get("device", "")) if needs_model else "",
-        names_alone=not adapted and reads_names(verb, parameters),
+        names_alone=not adapted and CATALOG[verb].reads_names(parameters),
     )
 
 

@@ -352,7 +352,7 @@ def _fetch(
     """Fetch a model from the hub, or its headers alone; the folder that holds them."""
     model = reference.value
     if names_alone:
-        known = known_headers(settings)
+        known = known_headers(model, settings)
         found = _fetched(
             lambda progress: fetch_headers(model, known, progress=progress), reference, settings, tell, kind
         )

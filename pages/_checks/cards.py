@@ -97,8 +97,8 @@ def export(checks: Checks, checkpoint: Opened) -> None:
 
 
 def draw_early(headers: Checks) -> None:
-    """Draw what headers decide, while the numbers are being read."""
-    st.caption("What the headers decide, while the numbers are being read:")
+    """Draw what headers decide, while the numbers are being read, or still on the hub."""
+    st.caption("What the headers decide:")
     for check in headers.worst_first():
         if check.checked:
             draw(check, place=" in the headers")

@@ -28,8 +28,8 @@ STATUS = {
 
 
 def draw_early(headers: Comparison) -> None:
-    """Draw what headers decide, while the numbers of both are being read."""
-    st.caption("What the headers decide, while the numbers of both are being read:")
+    """Draw what headers decide, while the numbers of both are being read, or still on the hub."""
+    st.caption("What the headers decide:")
     for sentence in headers.summary:
         st.markdown(literal(sentence))
     tensors = headers.tensors

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 import streamlit as st
 
 from inspector.catalog import PAGES
-from inspector.errors import CancelledError, InspectorError
+from inspector.errors import CancelledError, InspectorError, WeightsOnHubError
 from inspector.report.content import AnsweredSection, ReportOptions
 from inspector.results.checkpoint import Opened
 from inspector.text import bytes_text, literal, plural
 from pages._report.making import Made, Making
 from pages._ui import session
+from pages._ui.opening import fetching
 
 UNDER_WAY = "report under way"  # (what was asked for, Making): the session's last one
 
@@ -40,6 +41,8 @@ def make(
         return None
     try:
         return session.wait(making, stopped_key=None)
+    except WeightsOnHubError as error:
+        fetching.ask(str(error), (checkpoint, *beside.values()), "report", session.fetch)
     except CancelledError as error:
         st.info(literal(error), icon=":material/stop_circle:")
     except InspectorError as error:

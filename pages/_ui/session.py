@@ -13,7 +13,14 @@ import streamlit as st
 
 from inspector.analyses.overview.request import OverviewRequest
 from inspector.catalog import CATALOG
-from inspector.errors import STOPPED, CancelledError, CheckpointError, InspectorError, NotInCheckpointError
+from inspector.errors import (
+    STOPPED,
+    CancelledError,
+    CheckpointError,
+    InspectorError,
+    NotInCheckpointError,
+    WeightsOnHubError,
+)
 from inspector.plotting.theme import Theme, get_theme
 from inspector.request import Request, named_field
 from inspector.results.checkpoint import Opened
@@ -25,7 +32,7 @@ from inspector.store import pairs
 from inspector.store.reference import CheckpointRef, origin_of
 from inspector.text import literal
 from pages._ui import following, once, sign_in
-from pages._ui.opening import agreeing
+from pages._ui.opening import agreeing, fetching
 from pages._ui.running import engine
 
 PREVIEW = "preview"  # key of what there is of an upload that is still arriving
@@ -84,6 +91,7 @@ def reach(reference: str) -> Opened:
     """
     if st.session_state.get("stopped") == ("open", reference):
         _resume()  # the next time
+        fetching.forget()
         raise CancelledError(STOPPED)
     named = CheckpointRef.parse(reference)
     if len(named.origin.parts) > 1:
@@ -92,12 +100,20 @@ def reach(reference: str) -> Opened:
     preview = st.session_state.get(PREVIEW)
     if parsed.origin.outline and (preview is None or preview.reference != reference):
         raise CheckpointError(NOT_COMING)
-    return wait_for_opening(engine().open(parsed), reference)
+    found = wait_for_opening(engine().open(parsed), reference)
+    return _whole(found, reference) if fetching.is_wanted(found) else found
+
+
+def _whole(found: Opened, reference: str) -> Opened:
+    """The same with the weights that are still on the hub, if any are."""
+    if not found.on_hub_nbytes:
+        return found
+    return wait_for_opening(engine().open(CheckpointRef.parse(found.reference), whole=True), reference)
 
 
 def _reach_both(base: str, adapter: str) -> Opened:
     """Have a base and an adapter opened, each as if alone, and see that the one fits the other."""
-    opened = [reach(each) for each in (base, adapter)]
+    opened = [_whole(reach(each), each) for each in (base, adapter)]
     if any(map(is_preview, opened)):
         raise CheckpointError(NOT_COMING)
     both = pairs.joined(*opened)
@@ -130,6 +146,12 @@ def shown() -> str | None:
     """What is open, or will be when this run has opened it."""
     checkpoint: Opened | None = st.session_state.get("opened")
     return st.session_state.get("wanted") or (checkpoint.reference if checkpoint else None)
+
+
+def fetch(reference: str) -> None:
+    """Have the weights of a checkpoint that are still on the hub, by the next run."""
+    if opened().reference == reference:
+        want(reference)
 
 
 def open_beside(reference: str) -> Opened | None:
@@ -172,6 +194,9 @@ def ask(
         return wait(job, stopped_key=question, meanwhile=meanwhile)
     except CancelledError as error:
         st.info(literal(error), icon=":material/stop_circle:")
+    except WeightsOnHubError as error:
+        others = (beside,) if isinstance(beside, Opened) else beside or ()
+        fetching.ask(str(error), (of or opened(), *others), request.verb, fetch)
     except NotInCheckpointError as error:
         st.info(literal(error), icon=":material/info:")
     except InspectorError as error:

@@ -19,7 +19,7 @@ from inspector.store.reference import origin_of
 from inspector.text import literal
 from pages._ui import navigation, running, session, sign_in
 from pages._ui.client import dropping, figure_files, keys
-from pages._ui.opening import adapting, agreeing, arrivals, folders, managing, under_way, uploading
+from pages._ui.opening import adapting, agreeing, arrivals, fetching, folders, managing, under_way, uploading
 
 HERE = Path(__file__).parent
 STYLE = HERE / "style.css"
@@ -159,6 +159,8 @@ def _offer_checkpoints() -> None:
         st.caption(demo.description)
     elif checkpoint.adapter:
         adapting.draw(checkpoint)
+    elif checkpoint.on_hub_nbytes:
+        fetching.draw(checkpoint, session.fetch)
     elif checkpoint.reference in own:
         managing.draw(checkpoint)
 

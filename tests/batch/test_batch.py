@@ -74,7 +74,7 @@ class StandInEngine:
         self.most = 0  # that were asked at once
         self.ran = threading.Semaphore(0)
 
-    def open(self, reference: CheckpointRef) -> StandInJob:
+    def open(self, reference: CheckpointRef, *, whole: bool) -> StandInJob:
         name = reference.value
         if name.startswith("bad"):
             return StandInJob(CheckpointError(f"{name} is broken."))

@@ -198,13 +198,13 @@ def test_a_hole_is_no_number(tmp_path: Path, settings: Settings) -> None:
 
 def test_the_store_counts_the_bytes_on_the_disk_and_may_remove_them(settings: Settings) -> None:
     folder = put_headers("org/model", laid_out({"model.safetensors": shard({"a": (1 << 20, 1 << 10)})}), settings)
-    assert known_headers(settings) == (key_of("org/model", COMMIT),) == (folder.name,)
+    assert known_headers("org/model", settings) == (key_of("org/model", COMMIT),) == (folder.name,)
     assert quota.used_nbytes(settings) < 1_000_000
     os.utime(folder, (0, 0))
     assert [each.used for each in quota.results(settings)] == [0]
     for each in quota.results(settings):
         each.remove()
-    assert known_headers(settings) == ()
+    assert known_headers("org/model", settings) == ()
 
 
 def test_headers_that_were_removed_meanwhile_are_one_sentence(settings: Settings) -> None:

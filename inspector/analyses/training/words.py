@@ -58,9 +58,7 @@ THAWED = (
     "{model} builds {names} frozen, but from_pretrained returns them with requires_grad True: set it to False before "
     "training."
 )
-ON_HUB = (
-    "There is no worked example: the numbers are still on the hub. Fetch the model with `hf download`, and ask again."
-)
+ON_HUB = "There is no worked example: the numbers are still on the hub. Fetch the model whole, and ask again."
 LATER = "The worked example follows when all weights are here."
 NO_EXAMPLE = "There is no worked example: the file has no embedding matrix of finite numbers for this model class."
 

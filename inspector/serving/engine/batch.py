@@ -80,7 +80,7 @@ class Batch:
             self._busy[number] = snapshot.name
         opened = None
         try:
-            opened = self._wait(self._engine.open(snapshot.reference))
+            opened = self._wait(self._engine.open(snapshot.reference, whole=True))
             return BatchEntry(snapshot, "done", self._ask(snapshot, opened, self._wait), opened=opened)
         except InspectorError as error:
             if self._cancelled and isinstance(error, CancelledError):  # else somebody else stopped a job that we share

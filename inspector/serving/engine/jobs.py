@@ -280,7 +280,7 @@ def keyed_request(
         analysis.result,
         analysis.partial,
         analysis.needs,
-        analysis.early,
+        analysis.reads_names(parameters),
     )
     return (fingerprint, verb, freeze(parameters), request.called), request
 

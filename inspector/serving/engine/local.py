@@ -41,7 +41,6 @@ from inspector.serving.engine.waiting import PATIENCE_SECONDS, Waiting
 from inspector.serving.engine.wire import (
     Answers,
     Failure,
-    Fetched,
     OpenRequest,
     Partial,
     Ready,
@@ -61,7 +60,7 @@ from inspector.serving.notice import refuse_new_work
 from inspector.serving.storing.marks import veiled
 from inspector.settings import Settings
 from inspector.store.manifests.entries import is_held
-from inspector.store.origins.hub import versions_folder
+from inspector.store.origins.hub_headers import known_headers
 from inspector.store.reference import CheckpointRef
 
 WATCH_SECONDS = 0.1  # between two looks at the memory of busy workers
@@ -117,11 +116,12 @@ class LocalEngine:
             threading.Thread(target=self._carrier.keep_sharing, args=(self._ended,), daemon=True).start()
         atexit.register(self.close)
 
-    def open(self, reference: CheckpointRef) -> LocalJob:
+    def open(self, reference: CheckpointRef, *, whole: bool = False) -> LocalJob:
         """Stage a checkpoint; see the protocol."""
         origin = reference.origin
-        request = OpenRequest(reference, origin.lies(self._settings))
-        return self._ask(("open", str(reference)), request, keep=origin.fixed)
+        known = known_headers(reference.value, self._settings) if origin.downloads and not whole else ()
+        request = OpenRequest(reference, origin.lies(self._settings), whole, known)
+        return self._ask(("whole" if whole else "open", str(reference)), request, keep=origin.fixed)
 
     def run(self, fingerprint: str, verb: str, *, called: Sequence[str] = (), **parameters: Any) -> LocalJob:
         """Run an analysis; see the protocol.
@@ -364,8 +364,8 @@ class LocalEngine:
     def _finish(self, worker: WorkerProcess, outcomes: list[Any], nbytes: int) -> None:
         jobs = worker.jobs
         for job, outcome in zip(jobs, outcomes, strict=True):
-            if isinstance(outcome, Fetched) and isinstance(job.request, OpenRequest):
-                self._open_fetched(job, job.request.reference, outcome)
+            if isinstance(outcome, OpenRequest):
+                self._open_fetched(job, outcome)
                 continue
             if isinstance(outcome, Opened):
                 self._pool.opened(worker, job, outcome)
@@ -381,10 +381,10 @@ class LocalEngine:
         elif worker.fingerprint is None or worker.spent:
             self._pool.drop(worker)
 
-    def _open_fetched(self, job: LocalJob, reference: CheckpointRef, fetched: Fetched) -> None:
+    def _open_fetched(self, job: LocalJob, request: OpenRequest) -> None:
         """Let a job wait for a worker that reads what another one has downloaded."""
         if not job.settled:
-            job.turn_to(OpenRequest(reference, versions_folder(reference.value) / fetched.version))
+            job.turn_to(request)
             job.put_back()
             job.outside = None
             self._waiting.add(job)

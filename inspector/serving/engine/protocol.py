@@ -86,8 +86,13 @@ class Ending:
 class Engine(Protocol):
     """Runs staging and analyses outside the calling process."""
 
-    def open(self, reference: CheckpointRef) -> Job[Opened]:
-        """Stage a checkpoint and read its headers; builds no model."""
+    def open(self, reference: CheckpointRef, *, whole: bool = False) -> Job[Opened]:
+        """Stage a checkpoint and read its headers; builds no model.
+
+        Args:
+            reference: Of any kind.
+            whole: True: a model of the hub is fetched with its numbers; False: its headers do, where it is large.
+        """
         ...
 
     def run(self, fingerprint: str, verb: str, *, called: Sequence[str] = (), **parameters: Any) -> Job[Any]:

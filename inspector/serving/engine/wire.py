@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ class WorkerFunctions:
 
     open: str = "inspector.serving.storing.opening:open_checkpoint"
     download: str = "inspector.store.origins.hub:download"
+    fetch_headers: str = "inspector.store.origins.hub_headers:fetch_headers"
     # the engine's own: it puts into the store what is staged
     receive: str = "inspector.serving.storing.receiving:receive"
     load_manifest: str = "inspector.store.keeping.holding:load_held"
@@ -91,6 +92,8 @@ class OpenRequest:
     reference: CheckpointRef
     # Of one of the hub, the folder of its cache that holds it; of an upload that arrives, what there is of it
     fetched: Path | None = None
+    whole: bool = False  # True: one of the hub is fetched with its numbers; False: its headers may do
+    known: tuple[str, ...] = ()  # keys of the headers that are kept of it
 
     @property
     def downloads(self) -> bool:
@@ -110,7 +113,7 @@ class RunRequest:
     result: str = "typing:Any"  # "package.module:Class" of the answer; as here: plain values
     partial: str = ""  # the same of what it shows meanwhile; empty: nothing
     needs: Needs = "model"  # of the catalog
-    early: bool = False  # of the catalog
+    early: bool = False  # headers answer it, as the catalog says
 
     @property
     def about(self) -> tuple[str, ...]:
@@ -160,9 +163,12 @@ class Answers:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A model of the hub has been downloaded."""
+    """A model of the hub has been downloaded, or its headers."""
 
     version: str  # 40 hex digits, which name its folder in the cache
+    alone: bool = False  # True: its headers were
+    small: tuple[str, ...] = ()  # names of the other files, which are in the cache
+    headers: dict[str, tuple[int, str]] = field(default_factory=dict)  # as `fetch_headers` gives them; {}: are kept
 
 
 @dataclass(frozen=True, slots=True)

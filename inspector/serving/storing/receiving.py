@@ -115,7 +115,7 @@ def receive(
     except (DamagedError, OSError) as error:
         raise WorkerError(DAMAGED) from error
     reference = origin.becomes(manifest.fingerprint, reach.fetched)
-    return Opened(manifest.fingerprint, reference, manifest.name, told.warnings)
+    return Opened(manifest.fingerprint, reference, manifest.name, told.warnings, manifest.on_hub_nbytes)
 
 
 def _received(

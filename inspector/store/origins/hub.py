@@ -119,6 +119,11 @@ def named_by(text: str) -> str:
     return named
 
 
+def endpoint() -> str | None:
+    """Where the hub is; None: where the hub's library says."""
+    return os.environ.get("HF_ENDPOINT") or None
+
+
 def hub_folder() -> Path:
     """Where the hub's library keeps what it has fetched."""
     hub = os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE") or hub_home() / "hub"
@@ -158,12 +163,14 @@ def download(named: str, *, progress: Progress) -> Path:
         for wanted in (WANTED, OLD_WANTED):
             patterns = [*wanted, *(f"0_*/{each}" for each in wanted)]  # what INNER matches
             bar = _reporting(model, progress)
-            found = snapshot_download(model, revision=revision or None, allow_patterns=patterns, tqdm_class=bar)
+            found = snapshot_download(
+                model, revision=revision or None, allow_patterns=patterns, tqdm_class=bar, endpoint=endpoint()
+            )
             folder = Path(found)
             if any(folder.glob("*.safetensors")) or any(folder.glob("0_*/*.safetensors")):
                 break
         if (folder / MODULES).is_file() and (modules := _module_files(model, folder.name)):
-            snapshot_download(model, revision=folder.name, allow_patterns=modules)
+            snapshot_download(model, revision=folder.name, allow_patterns=modules, endpoint=endpoint())
     return folder
 
 
@@ -177,7 +184,7 @@ def _module_files(model: str, commit: str) -> list[str]:
     from huggingface_hub.errors import OfflineModeIsEnabled
 
     try:
-        listed = HfApi().list_repo_files(model, revision=commit)
+        listed = HfApi(endpoint=endpoint()).list_repo_files(model, revision=commit)
     except (HTTPError, OfflineModeIsEnabled, ConnectionError, TimeoutError):
         return []
     split = ((name, *name.partition("/")[::2]) for name in listed)

@@ -24,13 +24,23 @@ from inspector.progress import Progress
 from inspector.settings import Settings
 from inspector.store.files import put_folder, workspace
 from inspector.store.names import HEADERS, INNER, PLAIN_NAME, weight_format
-from inspector.store.origins.hub import BETWEEN, COMMIT, WANTED, asking, bound_silence, versions_folder
+from inspector.store.origins.hub import (
+    BETWEEN,
+    COMMIT,
+    COMMIT_DIGITS,
+    WANTED,
+    asking,
+    bound_silence,
+    endpoint,
+    versions_folder,
+)
 from inspector.store.readers.safetensors import MAX_HEADER_NBYTES
 
 SMALL_NBYTES = 64_000_000  # weights that are fetched whole: a second or two
 MOST_NBYTES = 2 * MAX_HEADER_NBYTES  # of all headers; half of it may be the ends of first ranges
 AT_ONCE = 16  # requests
 SLOWEST = 120.0  # seconds of a range
+FINGERPRINT_DIGITS = 64  # of the name of what is kept
 LENGTH = 8  # bytes at the beginning, which tell how long the header is
 FIRST_NBYTES = 4_000_000  # of the first ranges together, in which most headers end
 FIRST = (4_096, 131_072)  # bytes of a first range, at least and at most
@@ -85,7 +95,7 @@ def fetch_headers(named: str, known: Collection[str], *, progress: Progress) -> 
         total = 0
         first = min(max(FIRST_NBYTES // len(weights), FIRST[0]), FIRST[1])
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            fetch = partial(hf_hub_download, model, revision=commit, endpoint=_endpoint())
+            fetch = partial(hf_hub_download, model, revision=commit, endpoint=endpoint())
             for _ in pool.map(fetch, small):
                 pass
             for each, header in zip(weights, pool.map(partial(_header, first=first), weights), strict=True):
@@ -114,7 +124,7 @@ def bring_headers(named: str, settings: Settings, *, progress: Progress) -> Path
     Raises:
         CheckpointError: As `fetch_headers` and `put_headers` do.
     """
-    found = fetch_headers(named, known_headers(settings), progress=progress)
+    found = fetch_headers(named, known_headers(named, settings), progress=progress)
     return None if found is None else put_headers(named, found, settings)
 
 
@@ -126,7 +136,7 @@ def _listed(model: str, revision: str) -> tuple[str, dict[str, int]] | None:
     from huggingface_hub.hf_api import RepoFile
     from huggingface_hub.utils import filter_repo_objects
 
-    hub = HfApi(endpoint=_endpoint())
+    hub = HfApi(endpoint=endpoint())
     try:
         commit = hub.model_info(model, revision=revision or None).sha or ""
         if not COMMIT.fullmatch(commit):
@@ -141,19 +151,16 @@ def _listed(model: str, revision: str) -> tuple[str, dict[str, int]] | None:
     return commit, {name: sizes[name] for name in filter_repo_objects(sizes, allow_patterns=patterns)}
 
 
-def _endpoint() -> str | None:
-    return os.environ.get("HF_ENDPOINT") or None
-
-
 def key_of(model: str, commit: str) -> str:
     """The name of the folder that keeps what was fetched of a commit: 64 hex digits that begin with it."""
-    return commit + hashlib.sha256(model.encode()).hexdigest()[: 64 - len(commit)]
+    return commit + hashlib.sha256(model.encode()).hexdigest()[: FINGERPRINT_DIGITS - COMMIT_DIGITS]
 
 
-def known_headers(settings: Settings) -> tuple[str, ...]:
-    """Keys of what is kept."""
-    folder = settings.home / HEADERS
-    return tuple(sorted(each.name for each in folder.iterdir())) if folder.is_dir() else ()
+def known_headers(named: str, settings: Settings) -> tuple[str, ...]:
+    """Keys of what is kept of a model's versions."""
+    folder, key = settings.home / HEADERS, key_of(named.partition(BETWEEN)[0], "")
+    kept = (each.name for each in folder.iterdir()) if folder.is_dir() else ()
+    return tuple(sorted(each for each in kept if each.endswith(key)))
 
 
 def put_headers(named: str, found: Mapping[str, Any], settings: Settings) -> Path:
@@ -218,10 +225,10 @@ def _bytes(file: _File, begin: int, end: int) -> bytes:
     from huggingface_hub import get_hf_file_metadata, get_session, hf_hub_url
     from huggingface_hub.utils import build_hf_headers
 
-    endpoint = _endpoint()
-    url = hf_hub_url(file.model, file.name, revision=file.commit, endpoint=endpoint)
+    place_of_hub = endpoint()
+    url = hf_hub_url(file.model, file.name, revision=file.commit, endpoint=place_of_hub)
     asked = {"Range": f"bytes={begin}-{end - 1}", "Accept-Encoding": "identity"}
-    place = get_hf_file_metadata(url, endpoint=endpoint, headers=asked).location
+    place = get_hf_file_metadata(url, endpoint=place_of_hub, headers=asked).location
     headers = (build_hf_headers() if _host(place) == _host(url) else {}) | asked
     found, started = bytearray(), time.monotonic()
     with get_session().stream("GET", place, headers=headers, follow_redirects=False) as answer:

@@ -86,6 +86,10 @@ def open_stand_in(reference, *, settings, progress, restrict_paths, fetched):
     return StandInManifest(fingerprint_of(name), name, warnings), reference
 
 
+def fetch_no_headers(model, known, *, progress) -> None:
+    """A model that is fetched whole."""
+
+
 def download_stand_in(model, *, progress) -> Path:
     if os.environ.get("HF_HUB_OFFLINE"):
         raise CheckpointError("This worker is offline.")
@@ -332,6 +336,7 @@ TROUBLE: dict[str, Any] = {  # in place of all answers
 FUNCTIONS = WorkerFunctions(
     open=f"{HERE}:open_stand_in",
     download=f"{HERE}:download_stand_in",
+    fetch_headers=f"{HERE}:fetch_no_headers",
     receive=f"{HERE}:receive_stand_in",
     load_manifest=f"{HERE}:load_stand_in",
     checkpoint=f"{HERE}:StandInCheckpoint",

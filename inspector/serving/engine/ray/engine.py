@@ -78,9 +78,9 @@ class RayEngine:
             self._connect()
         atexit.register(self.close)
 
-    def open(self, reference: CheckpointRef) -> LocalJob:
-        """Stage a checkpoint here; see the protocol."""
-        job = self._local.open(reference)
+    def open(self, reference: CheckpointRef, *, whole: bool = True) -> LocalJob:
+        """Stage a checkpoint here; see the protocol. Always whole: replicas fetch models of the hub by themselves."""
+        job = self._local.open(reference, whole=True)
         with self._lock:
             self._opening[job.id] = job
         return job

@@ -109,7 +109,7 @@ class Replica:
             if reference.origin.path:  # its workers could not read it, though it is known here
                 refuse_outside(reference.value, self.settings)
             if reference.origin.anywhere and (anew or not here):
-                job = self.engine.open(reference)
+                job = self.engine.open(reference, whole=True)
                 async for progress in self._follow(job):
                     yield progress
                 if job.result().fingerprint != fingerprint:

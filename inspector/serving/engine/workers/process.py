@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from inspector.catalog import Needs, find
-from inspector.errors import InspectorError, WorkerError
+from inspector.errors import CheckpointError, InspectorError, WorkerError
 from inspector.results.checkpoint import Opened
 from inspector.sandbox import limits
 from inspector.sandbox.confinement import Confinement
@@ -20,15 +20,18 @@ from inspector.sandbox.environment import worker_environment
 from inspector.serving.encoding import DecodeError, decode, encode
 from inspector.serving.engine.jobs import LocalJob
 from inspector.serving.engine.protocol import Progress
-from inspector.serving.engine.wire import SAID, BatchRequest, OpenRequest, Setup, device_of
+from inspector.serving.engine.wire import SAID, BatchRequest, Fetched, OpenRequest, Setup, device_of
 from inspector.serving.engine.workers.forking import fork_servers
 from inspector.serving.engine.workers.logs import LOG, follow_log
 from inspector.serving.engine.workers.outside import Outside
 from inspector.serving.engine.workers.worker_folder import WorkerFolder
 from inspector.serving.storing.registry import discard_upload
 from inspector.settings import MB
+from inspector.store.disk import disk_sentence
 from inspector.store.hashing import BackgroundHasher
 from inspector.store.manifests.documents import collector_paused
+from inspector.store.origins.hub import versions_folder
+from inspector.store.origins.hub_headers import put_headers
 from inspector.store.origins.origin import Reach
 
 # Bytes of a worker's answer, by what the question needs, well above the largest that were measured: the tensors of
@@ -127,6 +130,8 @@ class WorkerProcess:
             self._folder.collect()
             return outcome
         try:
+            if isinstance(outcome, Fetched):
+                return self._brought(job.request, outcome)
             return self._receive(job, job.request, outcome) if isinstance(outcome, Opened) else outcome
         except InspectorError as error:
             return error
@@ -134,6 +139,19 @@ class WorkerProcess:
             if job.request.reference.origin.arrives:
                 with suppress(InspectorError):
                     discard_upload(job.request.reference.value, settings=self._settings)
+
+    def _brought(self, request: OpenRequest, fetched: Fetched) -> OpenRequest:
+        """What is to be opened, now that it is on this machine: headers go into the store."""
+        named = request.reference.value
+        if not fetched.alone:
+            return replace(request, fetched=versions_folder(named) / fetched.version)
+        told = {"headers": fetched.headers} if fetched.headers else {}
+        try:
+            folder = put_headers(named, {"commit": fetched.version, "small": fetched.small} | told, self._settings)
+        except (OSError, ValueError) as error:
+            sentence = disk_sentence(error, self._settings) if isinstance(error, OSError) else None
+            raise CheckpointError(sentence or f"The headers of {named} could not be stored: try again.") from error
+        return replace(request, fetched=folder)
 
     def _receive(self, job: LocalJob, request: OpenRequest, told: Opened) -> Opened:
         return find(self._setup.functions.receive)(
@@ -249,4 +267,6 @@ def longest_answer(jobs: Sequence[LocalJob]) -> int:
     if not jobs:
         return MAX_UNASKED
     request = jobs[0].request
-    return MAX_OPENED if isinstance(request, OpenRequest) else LONGEST[request.needs]
+    if isinstance(request, OpenRequest):
+        return MAX_MESSAGE if request.downloads else MAX_OPENED  # headers come in one message
+    return LONGEST[request.needs]

@@ -47,6 +47,7 @@ from inspector.serving.engine.wire import (
     result_class,
 )
 from inspector.store.manifests.documents import collector_paused
+from inspector.store.manifests.manifest import HeadersAloneError
 
 QUIET_SECONDS = 1.5  # without a request, before the slow imports go on
 SHORT_SECONDS = 0.05  # without a request, before an import that takes a moment
@@ -106,6 +107,8 @@ class Worker:
                 self._prepare()
         except errors.InspectorError as error:
             self._send(as_message(error))
+        except HeadersAloneError as error:
+            self._send(as_message(errors.WeightsOnHubError(str(error))))
         except FileNotFoundError as error:  # deleted at this moment, perhaps by another server
             self._send(self._gone(batch) or self._unexpected(error))
         except ModuleNotFoundError as error:
@@ -138,8 +141,7 @@ class Worker:
 
     def _open(self, request: OpenRequest) -> Opened | Fetched:
         if request.downloads:
-            folder = find(self._setup.functions.download)(request.reference.value, progress=self._progress)
-            return Fetched(folder.name)
+            return self._fetch(request)
         manifest, reference = find(self._setup.functions.open)(
             request.reference,
             settings=self._setup.settings,
@@ -154,6 +156,15 @@ class Worker:
             name=manifest.name,
             warnings=tuple(manifest.warnings),
         )
+
+    def _fetch(self, request: OpenRequest) -> Fetched:
+        functions, named = self._setup.functions, request.reference.value
+        if not request.whole:
+            found = find(functions.fetch_headers)(named, request.known, progress=self._progress)
+            if found is not None:
+                headers = found.get("headers", {})
+                return Fetched(found["commit"], alone=True, small=tuple(found.get("small", ())), headers=headers)
+        return Fetched(find(functions.download)(named, progress=self._progress).name)
 
     def _prepare(self) -> None:
         """Find out what most questions need of a checkpoint, while the server puts it into the store."""
