@@ -33,16 +33,11 @@ class Difference:
 
 
 class Copies(Protocol):
-    """Named tensors that can be compared, unless their numbers are still on their way."""
+    """Named tensors that can be compared, unless their numbers are not here yet."""
 
     @property
     def readable(self) -> bool:
-        """False: there are no numbers yet, and copies that nothing declares cannot be looked for."""
-        ...
-
-    @property
-    def coming(self) -> bool:
-        """True: numbers are on their way, and nothing may be asked."""
+        """False: there are no numbers yet, and nothing may be asked."""
         ...
 
     def same(self, first: str, second: str) -> bool:
@@ -68,7 +63,6 @@ class StoredCopies:
         self._block = block
         self._compared: dict[frozenset[str], bool] = {}
         self.readable = not manifest.is_outline
-        self.coming = manifest.is_outline and not manifest.is_on_hub
 
     def same(self, first: str, second: str) -> bool:
         """Whether both hold the same bytes, element for element."""
@@ -112,7 +106,7 @@ class StoredCopies:
 class LiveCopies:
     """Tensors of a module in memory."""
 
-    readable, coming = True, False
+    readable = True
 
     def __init__(self, tensors: Mapping[str, torch.Tensor], searched: Sequence[str], *, block: int = BLOCK) -> None:
         """Args: tensors by name, which of them `equal_groups` searches, and numbers that are compared at once."""

@@ -170,6 +170,34 @@ def test_what_it_prints_moves_no_cursor_and_is_bounded(tmp_path: Path) -> None:
     assert set(rest) == {"e"}
 
 
+AGAIN = """
+import json, os, sys
+from inspector.cli.child import Task, do
+from inspector.settings import settings
+from inspector.store.manifests.manifest import HeadersAloneError
+from inspector.store.reference import find_reference
+
+def work(checkpoints, tell):
+    os.write(tried, b"x")
+    if os.fstat(tried).st_size == 1:
+        raise HeadersAloneError("no numbers")
+    return os.fstat(tried).st_size
+
+tried = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+task = Task("overview", (find_reference("demo-bert"),), work, names_alone=True, fills=(tried,))
+print(json.dumps(do(task, settings(), tell=lambda text: None)))
+"""
+
+
+def test_a_question_that_finds_headers_alone_is_asked_again_about_the_whole(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", AGAIN, tmp_path / "tried"],
+        env=os.environ | {"INSPECTOR_HOME": str(tmp_path / "home")},
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert json.loads(done.stdout) == 2
+
+
 LISTING = """
 import json, os, sys
 from inspector.cli.child import Task, start, wait_for

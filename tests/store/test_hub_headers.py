@@ -103,11 +103,15 @@ def test_a_revision_is_opened_and_its_commit_names_it_again(environment: dict[st
 
 
 def test_what_takes_numbers_fetches_the_model_whole(environment: dict[str, str]) -> None:
-    """Two copies of what is declared to be tied: whether they are equal, no header tells."""
+    """Two copies of what is declared to be tied: whether they are equal, no header tells, and the answer says so."""
     with serving(files(TENSORS | {"lm_head.weight": (ROWS, WIDTH)})) as hub:
         found = asked("sharing", "org/model", hub=hub, environment=environment)
-        assert [each["file_relation"] for each in found["groups"]] == ["equal copies"]
+        assert [each["file_relation"] for each in found["groups"]] == ["not compared"]
+        assert hub.sent == FIRST[1]
+        found = asked("overview", "org/model", "--hash", hub=hub, environment=environment)
         assert hub.sent > 2 * 2 * ROWS * WIDTH
+        found = asked("sharing", "org/model", hub=hub, environment=environment)
+        assert [each["file_relation"] for each in found["groups"]] == ["equal copies"]
         assert not any("headers alone" in each for each in found["warnings"])
 
 

@@ -168,7 +168,7 @@ def _file_relation(held: Sequence[str], evidence: SharingEvidence) -> FileRelati
         return "one copy" if held else "no copy"
     if len({(evidence.held[name].file, evidence.held[name].storage) for name in held}) == 1:
         return "one storage"
-    if evidence.copies.coming:
+    if not evidence.copies.readable:
         return UNCOMPARED
     return "equal copies" if _are_equal(held, evidence) else "different numbers"
 

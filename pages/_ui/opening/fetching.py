@@ -27,19 +27,20 @@ def forget() -> None:
 def draw(checkpoint: Opened, then: Callable[[str], None]) -> None:
     """Say in the sidebar what is here of a checkpoint, and offer the rest."""
     st.caption(HERE.format(size=bytes_text(checkpoint.on_hub_nbytes)))
-    _offer(checkpoint, "sidebar", then)
+    _offer(checkpoint, "sidebar", "", then)
 
 
 def ask(sentence: str, asked: Iterable[Opened], verb: str, then: Callable[[str], None]) -> None:
     """Say why a question is not answered, and offer what it needs of each checkpoint that it is about."""
     st.info(literal(sentence), icon=":material/cloud_download:")
-    for checkpoint in {each.reference: each for each in asked if each.on_hub_nbytes}.values():
-        _offer(checkpoint, verb, then)
+    needed = {each.reference: each for each in asked if each.on_hub_nbytes}
+    for checkpoint in needed.values():
+        _offer(checkpoint, verb, f" of {literal(checkpoint.name)}" if len(needed) > 1 else "", then)
 
 
-def _offer(checkpoint: Opened, place: str, then: Callable[[str], None]) -> None:
+def _offer(checkpoint: Opened, place: str, of: str, then: Callable[[str], None]) -> None:
     st.button(
-        f"Fetch {bytes_text(checkpoint.on_hub_nbytes)} of {literal(checkpoint.name)}",
+        f"Fetch {bytes_text(checkpoint.on_hub_nbytes)}{of}",
         key=f"fetch {place} {checkpoint.reference}",
         icon=":material/download:",
         help=KEPT,

@@ -83,7 +83,9 @@ def open_stand_in(reference, *, settings, progress, restrict_paths, fetched):
         warnings += tuple(
             attempt(None, progress=None, what=what, target=str(fetched / "vocab.txt")) for what in ("read", "write")
         )
-    return StandInManifest(fingerprint_of(name), name, warnings), reference
+    fingerprint = fingerprint_of(name)
+    again = CheckpointRef.parse(reference.origin.becomes(fingerprint, fetched)) if fetched else reference
+    return StandInManifest(fingerprint, name, warnings), again
 
 
 def fetch_no_headers(model, known, *, progress) -> None:
