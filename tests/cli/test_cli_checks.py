@@ -68,7 +68,7 @@ def test_warnings_fail_only_when_they_should(call, damaged):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (("--format", "xml"), "Unknown format 'xml': use one of table, json, github, junit."),
+        (("--format", "xml"), "Unknown format 'xml': use one of table, json, github, junit, sarif."),
         (("--json", "--format", "junit"), "--json and --format junit cannot be combined: use one of them."),
         (("--baseline", "no-such.json"), "The baseline no-such.json cannot be read (No such file "
          "or directory): name a file that `check --json` wrote."),

@@ -15,6 +15,7 @@ from inspector.analyses.checks.command.baseline import compare, read_baseline
 from inspector.analyses.checks.command.formats import as_github, as_junit, write_checks
 from inspector.analyses.checks.command.many import FORMATS as FORMATS_OF_MANY
 from inspector.analyses.checks.command.many import check_many, is_failing, is_unjudged
+from inspector.analyses.checks.command.sarif import as_sarif
 from inspector.analyses.checks.request import CheckRequest
 from inspector.analyses.checks.result import Checks, read_checks
 from inspector.cli.answering import AsJson, OnIt, ask, refusals, write_json
@@ -36,6 +37,7 @@ FORMATS: dict[str, Callable[..., None]] = {
     "json": _write_json,
     "github": lambda checks, *, strict: _print(as_github(checks, strict=strict)),
     "junit": lambda checks, *, strict: _print(as_junit(checks, strict=strict)),
+    "sarif": lambda checks, *, strict: _print(as_sarif([(checks.name, checks)], strict=strict)),
 }
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from inspector.analyses.checks.command.formats import as_github, as_junit
+from inspector.analyses.checks.command.sarif import as_sarif
 from inspector.analyses.checks.request import CheckRequest
 from inspector.analyses.checks.result import Checks, read_checks
 from inspector.batch.asking import BatchEntry
@@ -93,6 +94,14 @@ def _write_junit(lines: Sequence[Line], *, strict: bool) -> None:
     sys.stdout.write(f'<?xml version="1.0" encoding="utf-8"?>\n{text}\n')
 
 
+def _write_sarif(lines: Sequence[Line], *, strict: bool) -> None:
+    found = [
+        (line["checkpoint"], read_checks(line["result"]) if line["status"] == "done" else str(line["error"]))
+        for line in lines
+    ]
+    sys.stdout.write(as_sarif(found, strict=strict))
+
+
 def _refused_suite(line: Line) -> ElementTree.Element:
     name = f"checkpoint {escaped(line['checkpoint'])}"
     numbers = dict(zip(COUNTED, ("1", "0", "1", "0"), strict=True))
@@ -111,4 +120,5 @@ FORMATS: dict[str, Callable[..., None]] = {
     "json": _write_json,
     "github": _write_github,
     "junit": _write_junit,
+    "sarif": _write_sarif,
 }
