@@ -15,8 +15,12 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from safetensors.numpy import save
+
 from inspector.store.hashing import fingerprint_of
 
+Q_PROJ = "model.layers.0.self_attn.q_proj"
 SEEDS = Path(__file__).parent / "seeds"
 WHEN = (2020, 1, 1, 0, 0, 0)
 
@@ -36,6 +40,7 @@ def seeds() -> dict[str, dict[str, bytes]]:
         "tokenizer": _tokenizers(),
         "bare_tokenizer": _bare_tokenizers(),
         "message": _messages(),
+        "adapter": _adapters(),
         "manifest": {"plain": _json(MANIFEST), "bare": _json({**MANIFEST, "tensors": [], "config": None})},
     }
 
@@ -349,6 +354,38 @@ def _modules() -> dict[str, bytes]:
         "list": _json(types),
         "settings": _json(types) + b"\0\0" + _json(settings),
         "wrong": _json([{"type": 7}]) + b"\0\0" + _json({"max_seq_length": -1, "transformer_task": "../x"}),
+    }
+
+
+def _adapters() -> dict[str, bytes]:
+    """Settings of an adapter and its weights, of the base in `tools.fuzz.targets`."""
+
+    def made(
+        settings: dict[str, Any], shapes: dict[str, tuple[int, ...]], module: str = Q_PROJ, fill: float = 0.5
+    ) -> bytes:
+        weights = {
+            f"base_model.model.{module}.{role}": np.full(shape, fill, np.float32) for role, shape in shapes.items()
+        }
+        return _json(settings) + b"\0\0" + save(weights)
+
+    lora = {"peft_type": "LORA", "r": 2, "lora_alpha": 4, "target_modules": ["q_proj"]}
+    pair: dict[str, tuple[int, ...]] = {"lora_A.weight": (2, 8), "lora_B.weight": (8, 2)}
+    hada = {f"hada_w{number}_{part}": (8, 2)[:: 1 if part == "a" else -1] for number in (1, 2) for part in "ab"}
+    return {
+        "lora": made(lora, pair),
+        "patterns": made(
+            lora | {"rank_pattern": {"q_proj": 0}, "alpha_pattern": {"(a|b)+": 3}, "use_rslora": True}, pair
+        ),
+        "dora": made(lora | {"use_dora": True}, pair | {"lora_magnitude_vector": (8,)}),
+        "embedding": made(lora, {"lora_embedding_A": (2, 12), "lora_embedding_B": (8, 2)}, "model.embed_tokens"),
+        "whole": made(lora | {"modules_to_save": ["embed_tokens"]}, {"weight": (12, 8)}, "model.embed_tokens"),
+        "half": made(lora, {"lora_A.weight": (2, 8)}),
+        "shapes": made(lora, {"lora_A.weight": (2, 9), "lora_B.weight": (8, 3)}),
+        "not-finite": made(lora, pair, fill=float("nan")),
+        "elsewhere": made(lora, pair, "model.layers.7.mlp.up_proj"),
+        "ia3": made({"peft_type": "IA3", "feedforward_modules": []}, {"ia3_l": (8, 1)}),
+        "loha": made({"peft_type": "LOHA", "r": 2, "alpha": 4}, hada),
+        "lokr": made({"peft_type": "LOKR", "r": 2, "alpha": 4}, {"lokr_w1": (2, 2), "lokr_w2": (4, 4)}),
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import tempfile
 from collections.abc import Callable
 from dataclasses import is_dataclass
@@ -10,6 +11,9 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args
+
+import numpy as np
+from safetensors.numpy import save
 
 from inspector.models.pipeline import read_pipeline
 from inspector.progress import no_progress
@@ -30,6 +34,7 @@ from inspector.store.readers.safetensors import read_safetensors
 from inspector.store.readers.sets import put_together
 from inspector.store.sizes import refuse_wrong_sizes
 from inspector.store.tokenizer_files import stage_tokenizer
+from tools.fuzz.seeds import seeds
 
 TEXT = "The [MASK] sat on 3 mats, naïve – 你好 \U0001f600\n"
 SHARDS = ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors")
@@ -186,6 +191,35 @@ def manifest(data: bytes, folder: Path) -> None:
     assert all(tensor.begin + tensor.nbytes <= sizes[tensor.file] for tensor in found.tensors if tensor.nbytes)
 
 
+def adapter(data: bytes, folder: Path) -> None:
+    """An adapter's settings and weights: opened, measured, and put on the base that the seeds are made for."""
+    from inspector.catalog import answer
+    from inspector.models.adapters.overlay import adapted
+
+    settings, _, weights = data.partition(b"\0\0")
+    given = _opened(folder, "adapter", {"adapter_config.json": settings, "adapter_model.safetensors": weights})
+    base = _opened(folder, "base", {"config.json": ADAPTED_CONFIG, "model.safetensors": ADAPTED_WEIGHTS})
+    answer("adapter", given, base=base.manifest.fingerprint, progress=no_progress)
+    both = adapted(base, given)
+    read = both.read(both.tensors.names)
+    assert {name: tuple(each.shape) for name, each in read.items()} == {each.name: each.shape for each in base.tensors}
+
+
+def _opened(folder: Path, name: str, files: dict[str, bytes]) -> Any:
+    """Open a checkpoint of some files."""
+    from inspector.models.checkpoint import StagedCheckpoint
+    from inspector.store.opening import open_checkpoint
+    from inspector.store.reference import CheckpointRef
+
+    (folder / name).mkdir()
+    for file, data in files.items():
+        _file(folder / name, file, data)
+    reference = CheckpointRef("path", str(folder / name))
+    settings = read_settings({"INSPECTOR_HOME": str(folder / "home")})
+    manifest, _ = open_checkpoint(reference, settings=settings, progress=no_progress, restrict_paths=False)
+    return StagedCheckpoint(manifest, settings=settings)
+
+
 def _learn(hint: Any) -> None:
     """Read the annotations of a class and of those inside, which compiles their texts once."""
     from inspector.serving.encoding.reading import _hints
@@ -209,13 +243,20 @@ EXPECTED = (
     f"{WIRE}:Failure {RESULTS}.heads.result:HeadAnswer",
     f"{WIRE}:Failure {RESULTS}.snapshots.result:Vitals",
 )
+# A model of two matrices, for adapters
+ADAPTED_CONFIG = json.dumps(
+    {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 8, "intermediate_size": 16,
+     "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 2, "vocab_size": 12}
+).encode()  # fmt: skip
+ADAPTED_SHAPES = {"model.embed_tokens.weight": (12, 8), "model.layers.0.self_attn.q_proj.weight": (8, 8)}
+ADAPTED_WEIGHTS = save({name: np.ones(shape, np.float32) for name, shape in ADAPTED_SHAPES.items()})
 # Of the files and digests that the seed of `manifest` tells
 MANIFEST_FINGERPRINT = fingerprint_of({"config.json": "a" * 64, "model.safetensors": "b" * 64})
 TARGETS: dict[str, Callable[[bytes, Path], None]] = {
     function.__name__: function
     for function in (
         *(safetensors, gguf, pytorch, pickle, archive, config, index, tokenizer_config, modules, tokenizer),
-        *(bare_tokenizer, message, manifest),
+        *(bare_tokenizer, message, manifest, adapter),
     )
 }
 
@@ -226,6 +267,9 @@ def prepare(target: str) -> None:
     if target == "tokenizer":
         with tempfile.TemporaryDirectory() as folder:  # the class of merges is found once a file names it
             tokenizer(b'\2{"a": 0}\0\0#version: 0.2\n', Path(folder))
+    if target == "adapter":
+        with tempfile.TemporaryDirectory() as folder:
+            adapter(seeds()[target]["lora"], Path(folder))
     if target == "bare_tokenizer":
         import_module("transformers.convert_slow_tokenizer")
         import_module("inspector.models.vocabulary.bare")
