@@ -45,5 +45,5 @@ def loading_frame(rows: Iterable[LoadingRow]) -> pd.DataFrame:
 def tie_frame(rows: Iterable[TieRow]) -> pd.DataFrame:
     """One row a loader."""
     ties = {True: "yes", False: "no", None: "–"}
-    found = ([row.loader, row.level or "the top", ties[row.ties], row.outcome, row.reason] for row in rows)
-    return pd.DataFrame(found, columns=["loader", "reads", "ties", "outcome", "why"])
+    found = ([row.loader, row.level or "the top", ties[row.ties], row.held, row.outcome] for row in rows)
+    return pd.DataFrame(found, columns=["loader", "reads", "ties", "in the files", "outcome"])

@@ -53,6 +53,7 @@ def _loading(checks: Checks) -> Iterator[Block]:
 
     if checks.ties:
         yield Table("ties", ties.TITLE, tie_frame(checks.ties), meanings=ties.MEANINGS)
+        yield Bullets(tuple(f"{row.loader}: {row.reason}" for row in checks.ties), "ties by loader")
     yield Table("loading", words_loading.TITLE, loading_frame(checks.loading), meanings=words_loading.MEANINGS)
 
 

@@ -12,12 +12,17 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 
+from inspector.analyses.checks.command.formats import write_checks
 from inspector.analyses.checks.compute import check
 from inspector.analyses.checks.compute_loading.tie_rules import FOUR, VLLM, VLLM_CLASSES, VLLM_LANGUAGE_MODELS
 from inspector.analyses.checks.compute_loading.ties import tie_rows
+from inspector.analyses.checks.request import CheckRequest
 from inspector.analyses.checks.result import Check, Checks, TieRow, read_checks
+from inspector.analyses.checks.view import view
+from inspector.analyses.checks.words_loading import ties
 from inspector.models.checkpoint import StagedCheckpoint
 from inspector.results.plain import to_json
+from inspector.view.blocks import Bullets, Table
 from tests.analyses.checks.test_loading import SOUND
 from tests.analyses.checks.tied_cases import CASES, HEADS, HELD, SAID, TieCase, models, observe, write_case
 from tests.conftest import silent
@@ -170,3 +175,21 @@ def test_the_reason_names_level_flag_and_what_the_files_hold(checked, tmp_path):
     assert forced.reason.startswith(
         "config.json sets tie_word_embeddings to false, and T5Config ties all the same; the files hold shared.weight "
     )
+
+
+def test_page_report_and_terminal_show_the_table(checked, tmp_path, capsys):
+    folder = case(tmp_path / "case", "Mistral3ForConditionalGeneration", "top ties, text unties", "tied")
+    checks = checked(folder)
+    tab = next(each for each in view(checks, CheckRequest(), name="it").tabs if each.name == "Loading")
+    table, why, _ = tab.blocks
+    assert isinstance(table, Table)
+    assert table.frame.to_numpy().tolist() == [
+        [FOUR, "text_config", "no", "embeddings alone", "head random"],
+        [FIVE, "the top", "yes", "embeddings alone", "shared"],
+        [VLLM, "the top", "yes", "embeddings alone", "shared"],
+    ]
+    assert why == Bullets(tuple(f"{row.loader}: {row.reason}" for row in checks.ties), "ties by loader")
+    write_checks(checks, CheckRequest(), strict=False)
+    assert f"{ties.TITLE}\n" in capsys.readouterr().out
+    write_checks(checked(case(tmp_path / "sound", "GPT2LMHeadModel", "ties", "tied")), CheckRequest(), strict=False)
+    assert ties.TITLE not in capsys.readouterr().out

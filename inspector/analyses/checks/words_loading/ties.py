@@ -10,6 +10,7 @@ TITLE = "Whether the output matrix is the embeddings, by loader"
 MEANINGS = {
     "reads": "the level of config.json whose tie_word_embeddings the loader goes by",
     "ties": "what that level says, or where it says nothing, the default of its class",
+    "in the files": "the output matrix, compared with the embeddings; embeddings alone: the files hold none",
     "outcome": (
         "shared: one matrix; separate: two; head random: the output matrix is filled with numbers that nobody trained; "
         "trained head thrown away: the files hold one, and the loader takes the embeddings instead; refused: it stops "
