@@ -147,6 +147,13 @@ TABLE = (
         "Compare the tensors with those where the weights come from.",
     ),
     FindingKind(
+        "loading.quantized.left-alone",
+        LOADING,
+        "quantized, and named as not quantized",
+        "config.json lists a module as not quantized, and the files hold codes for it: a loader cannot take them.",
+        "Compare the list in config.json with that of the program that quantized the weights.",
+    ),
+    FindingKind(
         "loading.class.other-type",
         LOADING,
         "class of another kind of model",

@@ -137,6 +137,9 @@ ESSENTIAL = frozenset(
 LABELS = frozenset({"id2label", "label2id"})
 ROPE = frozenset({"rope_parameters", "rope_scaling"})
 BLOCKS = "blocks"  # of GGUF files: a tensor's name -> the type that its header gives
+METHOD = "quant_method"
+LEFT_ALONE = ("ignore", "modules_to_not_convert")  # modules that are not quantized
+MAX_MODULES, MAX_PATTERN = 200_000, 1_000  # of them; characters of one
 INFINITE = {"Infinity": math.inf, "-Infinity": -math.inf}  # JSON has no such numbers
 FLOAT = "__float__"  # transformers' way to write them: an object of this key
 STACKS = "num_hidden_layers"  # of which LXMERT gives a number for each of its stacks
@@ -156,6 +159,11 @@ def _are_blocks(value: Any) -> bool:
     return isinstance(value, dict) and all(is_text(k) and isinstance(v, str) and v in SIZES for k, v in value.items())
 
 
+def _are_modules(value: Any) -> bool:
+    named = isinstance(value, list) and len(value) <= MAX_MODULES
+    return named and all(is_text(each) and len(each) <= MAX_PATTERN for each in value)
+
+
 # Of quantization_config: what of it is kept, and what it must be.
 FACTS: dict[str, Callable[[Any], bool]] = {
     "bits": _is_count,
@@ -163,6 +171,8 @@ FACTS: dict[str, Callable[[Any], bool]] = {
     BLOCKS: _are_blocks,
     "groups": _are_groups,  # a module's name -> the group size of its own; MLX writes it another way
     "checkpoint_format": lambda value: isinstance(value, str) and bool(IDENTIFIER.fullmatch(value)),
+    METHOD: lambda value: isinstance(value, str) and bool(IDENTIFIER.fullmatch(value)),
+    **dict.fromkeys(LEFT_ALONE, _are_modules),
     "weight_block_size": lambda value: isinstance(value, list) and len(value) == 2 and all(map(_is_count, value)),
 }
 MLX = "quantization"  # where MLX says it

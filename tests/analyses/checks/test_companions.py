@@ -15,6 +15,7 @@ from inspector.analyses.checks import words_loading as words
 from inspector.analyses.checks.compute import check
 from inspector.analyses.checks.result import Check, Checks
 from inspector.models.checkpoint import StagedCheckpoint
+from inspector.store.configs import LEFT_ALONE
 from tests.conftest import silent
 from tests.families import random_model, save_checkpoint
 
@@ -161,6 +162,58 @@ def test_a_scale_of_another_shape(stored: Stored, architecture: str, scheme: str
     name = f"{Q}.{SCHEMES[scheme][1]}"
     found = stored(architecture, scheme, lambda state: state.update({name: torch.ones(3, 5).to(state[name].dtype)}))
     assert [(each.problem, each.severity) for each in found.evidence] == [(words.OTHER_COMPANION, "critical")]
+
+
+@pytest.mark.parametrize("architecture", FAMILIES)
+def test_all_scales_of_float8_are_lost(stored: Stored, architecture: str) -> None:
+    def lose(state: State) -> None:
+        for name in [each for each in state if each.endswith("_scale_inv")]:
+            del state[name]
+
+    found = stored(architecture, "blocks", lose)
+    assert {(each.problem, each.severity, each.id) for each in found.evidence} == {
+        (words.NO_COMPANION, "critical", "loading.quantized.missing")
+    }
+    assert len(found.evidence) == 8  # four matrices of two layers
+    assert "(fp8), and no float8 weight in the files has a scale" in found.detail
+
+
+def test_float8_of_which_nothing_is_declared_is_no_finding(coded: Coded) -> None:
+    plain = {".self_attn.": lambda name, weight: {name: weight.to(torch.float8_e4m3fn)}}
+    assert named(coded("LlamaForCausalLM", plain, {})).status == "ok"
+
+
+@pytest.mark.parametrize("architecture", FAMILIES)
+@pytest.mark.parametrize(
+    ("scheme", "key", "listed"),
+    [
+        ("rows", "ignore", Q),
+        ("rows", "ignore", "re:.*layers.1.*q_proj$"),
+        ("blocks", "modules_to_not_convert", "model.layers.1.self_attn.q_proj"),
+        ("blocks", "modules_to_not_convert", "1.self_attn.q_proj"),
+        ("words", "modules_to_not_convert", Q),
+    ],
+)
+def test_a_module_that_config_leaves_alone_and_that_is_quantized(
+    coded: Coded, architecture: str, scheme: str, key: str, listed: str
+) -> None:
+    code, _, said = SCHEMES[scheme]
+    found = named(coded(architecture, {".self_attn.": code}, said | {key: ["lm_head", listed]}))
+    assert [(each.subject, each.problem, each.severity) for each in found.evidence] == [
+        (Q, words.CODES_LEFT_ALONE, "major")
+    ]
+    assert f"in {key} ({listed})" in found.detail
+    assert found.evidence[0].id == "loading.quantized.left-alone"
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize(
+    "listed", ["lm_head", "re:.*lm_head", "re:.*mlp", "re:.*q_proj(?=x)", "re:(a+)+$", "q_pro", "_proj"]
+)
+def test_what_is_left_alone_and_stored_plainly_is_no_finding(coded: Coded, scheme: str, listed: str) -> None:
+    code, _, said = SCHEMES[scheme]
+    for key in LEFT_ALONE:
+        assert named(coded("LlamaForCausalLM", {".self_attn.": code}, said | {key: [listed]})).status == "ok"
 
 
 @pytest.mark.parametrize("scheme", ["blocks", "rows"])

@@ -11,6 +11,7 @@ from transformers import PreTrainedModel
 
 from inspector.analyses.checks import words_loading as words
 from inspector.analyses.checks.compute_loading.companions import check_companions
+from inspector.analyses.checks.compute_loading.declared import check_declared
 from inspector.analyses.checks.compute_parts import RANK, at_least, conclude
 from inspector.analyses.checks.result import OUTCOMES, Check, Evidence, LoadingRow, TieRow
 from inspector.analyses.checks.words_loading import ties as tie_words
@@ -35,6 +36,7 @@ def check_loading(
     """
     evidence = [
         *check_companions(checkpoint),
+        *check_declared(checkpoint),
         *_class(checkpoint),
         *_heads(checkpoint, model),
         *_prediction(checkpoint, model),
@@ -49,7 +51,7 @@ def check_loading(
 
 def check_codes(checkpoint: StagedCheckpoint) -> Check | None:
     """What is wrong with what belongs to quantized weights; None where nothing is, so far as names tell."""
-    return _judge([*check_companions(checkpoint)])
+    return _judge([*check_companions(checkpoint), *check_declared(checkpoint)])
 
 
 def _judge(evidence: list[Evidence]) -> Check | None:

@@ -35,12 +35,22 @@ UNFIT = "The codes are {codes}, which does not go with what is beside them: {bes
 SPARE_COMPANION = "scale without a quantized weight"
 PLAIN = "It belongs to codes, but the weight beside it is stored as {}."
 NO_CODES = "It belongs to codes, and there are none beside it."
+NO_SCALES = (
+    "config.json declares weights that are quantized ({method}), and no float8 weight in the files has a scale: these "
+    "codes stand for nothing."
+)
+CODES_LEFT_ALONE = "quantized, and named as not quantized"
+LEFT_ALONE = (
+    "config.json names it in {key} ({pattern}), but it is stored as {scheme}: a loader builds a plain layer there, "
+    "which codes do not fit."
+)
 QUANTIZE_AGAIN = "Look for the file that has it, or have the weights quantized again."
 COMPARE = "Compare config.json with the one that was saved with these weights."
 STEPS = {
     NO_COMPANION: QUANTIZE_AGAIN,
     OTHER_COMPANION: QUANTIZE_AGAIN,
     SPARE_COMPANION: "Compare the tensors with those where the weights come from.",
+    CODES_LEFT_ALONE: "Compare the list in config.json with that of the program that quantized the weights.",
     OF_ANOTHER_KIND: "If the weights are of that class, set model_type to its type. Otherwise name the class that was "
     "saved.",
     ties.THROWN_AWAY: ties.UNTIE,
