@@ -30,7 +30,7 @@ else:
     from inspector.serving.log import start_log
     from inspector.serving.metrics import start_metrics
     from inspector.serving.people import check_sign_in
-    from inspector.serving.place import check_confinement
+    from inspector.serving.place import check_confinement, served_settings
     from inspector.serving.readiness import Readiness, ReadyAddress, check_start
     from inspector.serving.settings import serving
     from inspector.serving.start import name_pages_in_the_frame, starting, take_turns
@@ -47,7 +47,7 @@ else:
         check_sign_in(serving())
         check_confinement(settings(), missing_here)
         check_start(settings())
-        readiness = Readiness(settings())
+        readiness = Readiness(served_settings())
         start_metrics(serving().metrics, settings(), lambda: not readiness.look())
     except SettingsError as error:
         raise SystemExit(str(error)) from None

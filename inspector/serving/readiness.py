@@ -7,6 +7,7 @@ questions would be answered is another thing, with an address of its own.
 from __future__ import annotations
 
 import errno
+import os
 import tempfile
 import time
 from collections.abc import Callable
@@ -18,7 +19,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from inspector.errors import InspectorError, SettingsError
 from inspector.serving.access_control import local_path
-from inspector.serving.engine.ray.cluster import refuse_without_ray
+from inspector.serving.engine.choice import cluster_fault
+from inspector.serving.engine.ray.cluster import address_of, refuse_without_ray
 from inspector.serving.log import record
 from inspector.serving.notice import DRAINING, notice
 from inspector.serving.storing.shared.remote import LISTED, open_remote
@@ -27,7 +29,9 @@ from inspector.store.disk import disk_sentence
 
 READY = "_stcore/ready"
 FRESH_SECONDS = 2.0  # for which what was found is told again
+FIRST_SECONDS = 1.0  # that whoever asks waits for the first look to end
 LATE_SECONDS = 15.0  # of a look, after which the store counts as silent
+STARTING = "The server is starting: it looks for its store and its engine."
 SILENT = "The store does not answer: look at its disk, and at the network to the shared store."
 NO_FILES = (
     "The server has as many files and connections open as the system allows it: raise that limit (nofile), or wait "
@@ -48,7 +52,7 @@ def check_start(settings: Settings) -> None:
 
 def faults(settings: Settings) -> tuple[str, ...]:
     """Why what users ask would fail now, a sentence each, without a path; empty: it would not."""
-    found = (find(settings) for find in (engine_fault, home_fault, shared_store_fault))
+    found = (find(settings) for find in (engine_fault, home_fault, shared_store_fault, replica_fault))
     return tuple(fault for fault in (DRAINING if notice().draining else "", *found) if fault)
 
 
@@ -82,20 +86,28 @@ def shared_store_fault(settings: Settings) -> str:
 
 
 def engine_fault(settings: Settings) -> str:
-    """Why nothing could be computed; empty: it can."""
+    """Why nothing could ever be computed; empty: it can. A cluster may come later."""
     if settings.engine == "ray":
         try:
             refuse_without_ray()
+            address_of(os.environ)
         except SettingsError as error:
             return str(error)
     return ""
+
+
+def replica_fault(settings: Settings) -> str:
+    """Why no replica of the cluster would answer; empty: one does, or there is no cluster."""
+    if settings.engine != "ray" or engine_fault(settings):
+        return ""
+    return cluster_fault(settings)
 
 
 class Readiness:
     """What was found last, and the log's lines about changes; every method may be called from any thread.
 
     Args:
-        settings: Of the store and the engine.
+        settings: Of the store and the engine, as pages start it.
         look: Finds what is wrong.
         clock: Tells the seconds.
     """
@@ -115,8 +127,11 @@ class Readiness:
 
     def look(self) -> tuple[str, ...]:
         """What is wrong now, or was a moment ago; a change goes to the log. One thread looks at a time."""
-        if not self._lock.acquire(blocking=False):  # a store that hangs holds one thread, and not all that there are
-            return (SILENT,) if self._clock() - self._begun > LATE_SECONDS else self._found
+        patience = FIRST_SECONDS if self._when is None else 0
+        if not self._lock.acquire(timeout=patience):  # a store that hangs holds one thread, and not all that there are
+            if self._clock() - self._begun > LATE_SECONDS:
+                return (SILENT,)
+            return (STARTING,) if self._when is None else self._found
         try:
             self._begun = self._clock()
             if self._when is None or self._clock() - self._when > FRESH_SECONDS:

@@ -19,6 +19,7 @@ from inspector.serving.readiness import (
     LATE_SECONDS,
     NO_FILES,
     SILENT,
+    STARTING,
     Readiness,
     ReadyAddress,
     check_start,
@@ -91,7 +92,7 @@ def test_a_store_that_hangs_holds_one_thread_and_is_told_of(settings):
     thread.start()
     began.wait()
     try:
-        assert known.look() == ()  # it may still answer
+        assert known.look() == (STARTING,)
         now[0] = LATE_SECONDS + 1
         assert known.look() == (SILENT,)
     finally:
@@ -104,6 +105,23 @@ def test_a_cluster_without_ray_stops_the_start(monkeypatch, settings):
     monkeypatch.setattr(cluster, "find_spec", lambda name: None)
     with pytest.raises(SettingsError, match="Ray is not installed"):
         check_start(replace(settings, engine="ray"))
+
+
+@pytest.mark.parametrize("address", ["ray://head:10001", "local"])
+def test_an_address_of_another_kind_of_server_stops_the_start(monkeypatch, settings, address):
+    monkeypatch.setenv("RAY_ADDRESS", address)
+    check_start(settings)  # which computes here
+    with pytest.raises(SettingsError, match=r"^RAY_ADDRESS points to another kind of server: set it to "):
+        check_start(replace(settings, engine="ray"))
+
+
+def test_a_cluster_of_which_no_replica_answers_is_told_and_stops_no_start(monkeypatch, settings):
+    served = replace(settings, engine="ray")
+    monkeypatch.setattr(readiness, "cluster_fault", lambda found: "No replica." if found == served else "")
+    check_start(served)
+    start, body = ask(ReadyAddress(elsewhere, readiness=Readiness(served)), "/_stcore/ready")
+    assert (start["status"], body["body"]) == (503, b"No replica.")
+    assert faults(settings) == ()
 
 
 def test_a_shared_store_that_goes_and_comes_is_told_to_whoever_asks_and_in_the_log(settings, tmp_path, caplog):

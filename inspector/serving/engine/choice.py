@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from threading import Lock
+from typing import TYPE_CHECKING
+
 from inspector.serving.engine.local import LocalEngine
 from inspector.serving.engine.protocol import Engine
 from inspector.settings import Settings
+
+if TYPE_CHECKING:
+    from inspector.serving.engine.ray.engine import RayEngine
+
+_LOCK = Lock()
+_joined: list[RayEngine] = []  # the one that a look at the cluster has started, for whoever asks first
 
 
 def start_engine(settings: Settings, *, restrict_paths: bool = True, spare: bool = True) -> Engine:
@@ -18,5 +27,22 @@ def start_engine(settings: Settings, *, restrict_paths: bool = True, spare: bool
     if settings.engine == "ray":
         from inspector.serving.engine.ray.engine import RayEngine
 
+        with _LOCK:
+            if restrict_paths and spare and any(engine.serves(settings) for engine in _joined):
+                return _joined[0]
         return RayEngine(settings, restrict_paths=restrict_paths, spare=spare)
     return LocalEngine(settings, restrict_paths=restrict_paths, spare=spare)
+
+
+def cluster_fault(settings: Settings) -> str:
+    """Why no replica of the cluster would answer; empty: one does.
+
+    The first look joins the cluster, with the engine that pages then ask.
+    """
+    from inspector.serving.engine.ray.engine import RayEngine
+
+    with _LOCK:
+        if not any(engine.serves(settings) for engine in _joined):
+            _joined[:] = [RayEngine(settings)]
+        engine = _joined[0]
+    return engine.fault()

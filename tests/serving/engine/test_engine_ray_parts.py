@@ -16,13 +16,23 @@ from ray.serve.exceptions import BackPressureError, RequestCancelledError
 from inspector.analyses.masked_lm.result import Mask
 from inspector.errors import CancelledError, CheckpointError, SettingsError, WorkerError
 from inspector.serving.encoding import decode, encode
+from inspector.serving.engine import choice
 from inspector.serving.engine.local import LocalEngine
 from inspector.serving.engine.protocol import Progress
 from inspector.serving.engine.ray import client as client_module
 from inspector.serving.engine.ray import cluster, engine, replica
 from inspector.serving.engine.ray.client import DEATHS, DIED, Client
 from inspector.serving.engine.ray.engine import RayEngine
-from inspector.serving.engine.ray.messages import HEARD, AskReplica, Call, Cancel, JobUpdate, ReplicaQuestion, Returned
+from inspector.serving.engine.ray.messages import (
+    HEARD,
+    AskReplica,
+    Call,
+    Cancel,
+    JobUpdate,
+    ReplicaQuestion,
+    ReplicaStatus,
+    Returned,
+)
 from inspector.serving.engine.wire import SAID, Answers, Failure, Partial
 from inspector.settings import read_settings
 from inspector.store.origins.on_disk import OUTSIDE
@@ -186,12 +196,13 @@ class FakeLink:
         self.say: Callable[[Any], None] = on_message
         self.end = partial(on_end, self)
         self.sent: list[Any] = []
+        self.returns: tuple[bytes, ...] = ()  # what the replicas do
         FakeLink.made.append(self)
 
     def send(self, message: Any) -> None:
         self.sent.append(message)
         if isinstance(message, Call):
-            self.say(Returned(message.id, ()))
+            self.say(Returned(message.id, self.returns))
 
     def close(self, timeout: float) -> None:
         self.end("closed")
@@ -300,6 +311,40 @@ def test_stopping_a_question_tells_the_cluster(made):
     assert FakeLink.made[0].sent[-1] == Cancel(job.id)
     with pytest.raises(CancelledError):
         job.result(WAIT)
+
+
+def test_a_look_at_the_cluster_says_why_no_replica_answers_and_starts_no_second_client_at_once(made, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(engine.time, "monotonic", lambda: now[0])
+    assert made.fault() == engine.NO_ANSWER  # the client has joined, and nobody returns anything
+    FakeLink.made[0].end(cluster.NO_CLUSTER)
+    assert [made.fault() for _ in range(3)] == [cluster.NO_CLUSTER] * 3
+    assert len(FakeLink.made) == 1
+    now[0] += engine.PAUSE_SECONDS + 1
+    assert made.fault() == cluster.NO_CLUSTER  # until somebody answers
+    assert len(FakeLink.made) == 2
+    now[0] += 2.0
+    FakeLink.made[1].returns = (encode(ReplicaStatus((), ())),)
+    assert made.fault() == ""
+    assert made.fault() == ""
+
+
+def test_the_engine_that_a_look_has_started_is_the_one_that_pages_ask(monkeypatch, tmp_path):
+    FakeLink.made = []
+    monkeypatch.setattr(engine, "Link", FakeLink)
+    settings = read_settings({"INSPECTOR_HOME": str(tmp_path), "INSPECTOR_ENGINE": "ray"})
+    assert choice.cluster_fault(settings) == engine.NO_ANSWER
+    found = choice.start_engine(settings)
+    try:
+        assert found is choice.start_engine(settings)
+        assert len(FakeLink.made) == 1
+    finally:
+        found.close()
+    other = choice.start_engine(settings)
+    try:
+        assert other is not found  # which is closed
+    finally:
+        other.close()
 
 
 def test_a_lost_cluster_is_one_sentence_and_the_next_question_connects_anew(made):

@@ -160,10 +160,15 @@ class Client:
             self._responses.pop(ask.id, None)
 
     async def _call(self, call: Call) -> None:
+        from ray.exceptions import RayError
+        from ray.serve.exceptions import RayServeException
+
         values: list[Any] = []
         try:
             calling = self._handle.broadcast(call.method, *call.arguments)
             values = await calling.results_async(timeout_s=CALL_SECONDS, return_exceptions=True)
+        except (RayError, RayServeException) as error:  # the deployment or the cluster is gone
+            sys.stderr.write(f"no replica was told to {call.method}: {type(error).__name__}\n")
         except Exception:  # whoever asked must not wait: no replica has answered, and the log says why
             traceback.print_exc()
         self.send(Returned(call.id, tuple(v for v in values if isinstance(v, bytes))))

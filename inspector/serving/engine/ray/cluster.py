@@ -34,16 +34,17 @@ ADDRESS, AUTHENTICATION = "RAY_ADDRESS", "RAY_AUTH_MODE"
 NOT_FOR_REPLICAS = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|KEY|PEOPLE|PROXY|SIGN_IN|ENGINE|CHROMIUM|_RAY_")
 NO_RAY = f"Ray is not installed: {how_to_add('ray')}, or set INSPECTOR_ENGINE to local."
 NO_CLUSTER = (
-    "The Ray cluster cannot be reached: run `ray start --head` on this machine, or `ray start "
-    "--address=HEAD:6379` to join an existing cluster; if there are several, set RAY_ADDRESS."
+    "The Ray cluster cannot be reached: run `RAY_AUTH_MODE=token ray start --head` on this machine, or "
+    "`RAY_AUTH_MODE=token ray start --address=HEAD:6379` to join an existing cluster; if there are several, set "
+    "RAY_ADDRESS."
 )
 NO_TOKEN = (
     "The Ray cluster rejects this machine's token, or there is none: run `ray get-auth-token "
-    "--generate` on the head before `ray start`, and copy ~/.ray/auth_token to the other "
+    "--generate` on the head before `RAY_AUTH_MODE=token ray start`, and copy ~/.ray/auth_token to the other "
     "machines."
 )
 NO_CLIENT = (
-    "RAY_ADDRESS points to another kind of server: set it to the head's HOST:6379, and run `ray "
+    "RAY_ADDRESS points to another kind of server: set it to the head's HOST:6379, and run `RAY_AUTH_MODE=token ray "
     "start --address=HOST:6379` on this machine to join the cluster."
 )
 NO_REPLICAS = f"The inspector is not deployed on this cluster yet: run `{command_line(['cluster'])}`."

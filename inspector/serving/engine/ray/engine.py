@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import atexit
 import threading
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from inspector.catalog import CATALOG, Analysis
 from inspector.errors import CLOSING, STOPPED, CancelledError, CheckpointError, InspectorError, WorkerError
+from inspector.program import command_line
 from inspector.results.checkpoint import Opened
 from inspector.serving.encoding import DecodeError, decode, encode
 from inspector.serving.engine.jobs import JobBook, LocalJob, keyed_request
@@ -35,7 +37,12 @@ from inspector.settings import Settings
 from inspector.store.reference import CheckpointRef
 
 CLOSE_SECONDS = 2.0
+PAUSE_SECONDS = 15.0  # after a client has ended, in which a look starts no other one; a question does
 STAGING = WorkerFunctions(light=(), warm_up=())  # here, no worker computes anything
+NO_ANSWER = (
+    "No replica of the Ray cluster answers: `ray status` shows whether its machines run; "
+    f"`{command_line(['cluster'])}` deploys the inspector where it is missing."
+)
 NO_RESULT = "The cluster sent an invalid reply. Try again."
 
 
@@ -73,6 +80,7 @@ class RayEngine:
         self._opening: dict[str, LocalJob] = {}  # by id
         self._opened: dict[str, Opened] = {}  # by fingerprint: how a replica opens it, and names it
         self._closed = False
+        self._lost, self._rejoin = "", float("-inf")  # why the client ended, and when a look starts another one
         self._link: Link | None = None
         with self._lock:
             self._connect()
@@ -144,6 +152,20 @@ class RayEngine:
         found = [ending for status in self._replicas.statuses() for ending in status.endings]
         found += self._local.endings()
         return tuple(sorted(found, key=lambda ending: ending.when, reverse=True))
+
+    def serves(self, settings: Settings) -> bool:
+        """Whether it works under these settings, and is not closed."""
+        return not self._closed and self._settings == settings
+
+    def fault(self) -> str:
+        """Why no replica would answer now; empty: one does."""
+        if time.monotonic() < self._rejoin:
+            return self._lost
+        if self._replicas.statuses():
+            self._lost = ""
+        elif not self._lost:
+            return NO_ANSWER
+        return self._lost
 
     def close(self) -> None:
         """End what runs here; replicas are left to others, and what they do for us is stopped."""
@@ -244,6 +266,7 @@ class RayEngine:
             if link is not self._link:
                 return
             self._link = None
+            self._lost, self._rejoin = text, time.monotonic() + PAUSE_SECONDS
             for job in list(self._under_way.values()):
                 self._settle(job, WorkerError(text))
         self._replicas.lost()
