@@ -7,6 +7,7 @@ fingerprint and the parameters; the address bar keeps the checkpoint and each pa
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import streamlit as st
@@ -108,7 +109,8 @@ def _whole(found: Opened, reference: str) -> Opened:
     """The same with the weights that are still on the hub, if any are."""
     if not found.on_hub_nbytes:
         return found
-    return wait_for_opening(engine().open(CheckpointRef.parse(found.reference), whole=True), reference)
+    job = engine().open(CheckpointRef.parse(found.reference), whole=True)
+    return replace(wait_for_opening(job, reference), name=found.name)
 
 
 def _reach_both(base: str, adapter: str) -> Opened:

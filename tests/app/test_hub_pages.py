@@ -104,5 +104,6 @@ def test_the_click_fetches_the_model_whole(open_app: Open, hub: Hub) -> None:
     assert "Headers only" not in said(app)
     assert hub.sent - before == hub.files["model.safetensors"].nbytes
     assert app.query_params["checkpoint"] in (link, [link])
+    assert other in said(app)
     assert hub.authorized == []
     assert "Headers only" not in said(open_app("overview", checkpoint=link, agreed=link))

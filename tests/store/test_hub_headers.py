@@ -85,6 +85,8 @@ def test_headers_alone_are_fetched_once_and_no_token_leaves_the_hub(environment:
         assert hub.asked == [f"org/model model.safetensors bytes=0-{FIRST[1] - 1}"]
         again = asked("sharing", "org/model", hub=hub, environment=environment)
         assert [each["verdict"] for each in again["groups"]] == ["tied"]
+        checked = asked("check", "org/model", "--values", "none", hub=hub, environment=environment)
+        assert [each for each in checked["checks"] if each["status"] not in ("ok", "unchecked")] == []
         assert len(hub.asked) == 1
         assert hub.sent == FIRST[1]
         assert hub.authorized == []

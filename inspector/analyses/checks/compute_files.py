@@ -66,7 +66,11 @@ def check_files(manifest: Manifest, *, complete: bool, unread: Collection[str]) 
         unread: The files that hold what the others lack of it.
     """
     spare = spare_copies(manifest) if manifest.found(findings.COPIES, findings.COPIES_APART) else []
-    equal = bool(spare) and all(same_tensors(manifest, each, manifest.by_name[each.name]) for each in spare)
+    equal = (
+        bool(spare)
+        and not manifest.is_outline
+        and all(same_tensors(manifest, each, manifest.by_name[each.name]) for each in spare)
+    )
     evidence = [*_set(manifest, complete, unread, equal=equal), *_sizes(manifest, spare), *_warnings(manifest)]
     odd = at_least("minor", sorted(evidence, key=lambda each: -RANK[each.severity]))
     if not odd:
@@ -98,7 +102,8 @@ def _sizes(manifest: Manifest, spare: Sequence[TensorInfo]) -> Iterator[Evidence
                 detail = words.OVERSIZED.format(file.nbytes, LARGE_NBYTES)
                 yield Evidence(file.name, OVERSIZED, "minor", file.nbytes, detail)
             continue
-        yield from _hole(file)
+        if not manifest.is_outline:  # or its numbers are elsewhere still
+            yield from _hole(file)
         if file.name in spans:  # else it is not read
             yield from _unexplained(file, sorted(spans[file.name]))
 
