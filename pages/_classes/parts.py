@@ -8,13 +8,12 @@ import streamlit as st
 
 from inspector.analyses.classes.frames import ROOT, module_frame
 from inspector.analyses.classes.request import ClassesRequest
-from inspector.analyses.classes.result import ModelClasses, ModuleRow
-from inspector.analyses.classes.words import remarks
+from inspector.analyses.classes.result import ModelClasses
+from inspector.analyses.classes.words import module_facts
 from inspector.analyses.experts.request import ExpertsRequest
 from inspector.analyses.experts.result import MixtureExperts
 from inspector.names import group_names
 from inspector.results.checkpoint import Opened
-from inspector.text import shape_text
 from pages._ui import inputs, options, parts, session
 from pages._ui.answer.rendering import PageView
 
@@ -47,7 +46,7 @@ def draw_module(classes: ModelClasses) -> None:
     module = named.get(name or ROOT, classes.modules[0])
     left, right = st.columns([2, 3], gap="large")
     with left:
-        parts.facts(_facts(classes, module))
+        parts.facts(module_facts(classes, module))
     with right:
         inner = [m for m in classes.modules if not module.name or f"{m.name}.".startswith(f"{module.name}.")]
         parts.table(module_frame(inner, inside=module.name), height=420, alt="The module and the modules inside it")
@@ -91,17 +90,3 @@ def offered(names: Sequence[str], chosen: str) -> list[str]:
         return list(names)
     first = [names[group.places[0]] for group in group_names(names)]
     return [*first, chosen] if chosen in names and chosen not in first else first
-
-
-def _facts(classes: ModelClasses, module: ModuleRow) -> dict[str, str]:
-    used = next((each for each in classes.used_classes if each.name == module.class_name), None)
-    facts = {"Class": module.class_name}
-    if used:
-        facts |= {"Defined in": used.module, "Description": used.summary or "no docstring"}
-    facts |= {
-        "Parameters": f"{module.parameters:,}",
-        "Own parameters": f"{module.own_parameters:,}",
-        "Runs per pass": "not counted" if module.uses is None else f"{module.uses:,} ×",
-    }
-    facts |= {key: shape_text(shape) for key, shape in module.shapes.items()}
-    return facts | ({"Note": note} if (note := remarks(module)) else {})

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import streamlit as st
 
 from inspector.analyses.heads.request import HeadsRequest
 from inspector.analyses.overview.result import Overview
 from inspector.analyses.pretraining.request import PretrainRequest
-from inspector.analyses.pretraining.result import Pretraining
 from inspector.analyses.tokenization.request import TokenizeRequest
-from inspector.analyses.tokenization.result import Tokenization
+from inspector.request import Request
 from inspector.results.checkpoint import Opened
 from inspector.view.blocks import Table
 from pages._heads import marks
@@ -28,25 +30,9 @@ def pretraining(checkpoint: Opened, overview: Overview, heads: HeadsRequest) -> 
             given["seed"] = options.ask(PretrainRequest, "seed", width=180)
         if overview.heads["next_sentence"] == "present" and heads.pair.strip():
             given["follows"] = options.ask(PretrainRequest, "follows")
-    request = options.make(
-        PretrainRequest,
-        **{
-            "text": heads.text,
-            "pair": heads.pair,
-            "seed": heads.seed,
-            "device": heads.device,
-            "dtype": heads.dtype,
-            **given,
-        },
-    )
-    result: Pretraining | None = session.ask(request)
-    if result is None:
-        return []
-    parts.warnings(result.warnings)
-    PageView.of(
-        result, request, name=checkpoint.name, instead={(Table, "chosen"): lambda _: marks.chosen(result)}
-    ).flat()
-    return [request]
+    shared = {name: getattr(heads, name) for name in ("text", "pair", "seed", "device", "dtype")}
+    request = options.make(PretrainRequest, **shared | given)
+    return [request] if _draw(checkpoint, request, "chosen", marks.chosen) else []
 
 
 def tokenization(checkpoint: Opened, heads: HeadsRequest) -> list[TokenizeRequest]:
@@ -55,11 +41,14 @@ def tokenization(checkpoint: Opened, heads: HeadsRequest) -> list[TokenizeReques
         TokenizeRequest, "texts", label="More texts for the batch, one per line", default=OTHER_TEXTS, height=80
     )
     request = options.make(TokenizeRequest, texts=(heads.text, *more), pair=heads.pair)
-    result: Tokenization | None = session.ask(request)
+    return [request] if _draw(checkpoint, request, "tokens", marks.tokens) else []
+
+
+def _draw(checkpoint: Opened, request: Request, table: str, draw: Callable[[Any], None]) -> bool:
+    """Draw the answer, a table of it in another way; False where there is none."""
+    result: Any = session.ask(request)
     if result is None:
-        return []
+        return False
     parts.warnings(result.warnings)
-    PageView.of(
-        result, request, name=checkpoint.name, instead={(Table, "tokens"): lambda _: marks.tokens(result)}
-    ).flat()
-    return [request]
+    PageView.of(result, request, name=checkpoint.name, instead={(Table, table): lambda _: draw(result)}).flat()
+    return True

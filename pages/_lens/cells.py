@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 
-import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
 from inspector.analyses.lens.result import Lens
-from inspector.text import percent_text
 from pages._ui import parts
 
 Cell = tuple[int, int]  # layer, position
 FIRST = "heatmap"  # key of the figure that outlines the cell
-BEST = 4  # tokens of a step
 
 
 def start(lens: Lens, mask: str | None) -> None:
@@ -91,14 +88,3 @@ def _take(key: str) -> None:
         st.session_state["layer"], st.session_state["position"] = clicked
         if key == FIRST:  # the browser has outlined it there
             st.session_state["lens clicked"] = tuple(clicked)
-
-
-def ladder(lens: Lens, layer: int, position: int) -> dict[str, str]:
-    """The best tokens of one cell after each step, the first with what the step gives it."""
-    cells = lens.cells
-    here = pd.DataFrame(cells[(cells["layer"] == layer) & (cells["position"] == position) & (cells["rank"] < BEST)])
-    told: dict[str, list[str]] = {}
-    for row in here.sort_values("rank").to_dict("records"):
-        given = f"{row['score']:.3f}" if row["rung"] == "cosine" else percent_text(row["probability"])
-        told.setdefault(row["rung"], []).append(row["token"] if row["rank"] else f"{row['token']} {given}")
-    return {rung: ", ".join(told[rung]) for rung in lens.rungs if rung in told}

@@ -8,12 +8,12 @@ import streamlit as st
 from inspector.analyses.ladder.request import LadderRequest
 from inspector.analyses.ladder.result import Climb
 from inspector.analyses.ladder.words import MOST, notable, steps_at
+from inspector.analyses.lens.frames import best_by_step
 from inspector.analyses.lens.result import Lens
 from inspector.plotting.ranks import rank_lines
 from inspector.request import join_list
 from inspector.results.checkpoint import Opened
 from inspector.text import literal
-from pages._lens import cells as lens_cells
 from pages._ui import parts, session
 from pages._ui.answer.rendering import PageView
 
@@ -21,7 +21,7 @@ from pages._ui.answer.rendering import PageView
 def draw_cell(lens: Lens, *, layer: int, position: int) -> None:
     """Show what every step says in one cell."""
     st.caption(f":material/ads_click: {literal(steps_at(lens.tokens[position]))}")
-    parts.facts(lens_cells.ladder(lens, layer, position))
+    parts.facts(best_by_step(lens, layer, position))
 
 
 def draw_ranks(checkpoint: Opened, lens: Lens, request: LadderRequest, *, rung: str) -> None:

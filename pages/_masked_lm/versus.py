@@ -8,6 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from inspector.analyses.masked_lm import words
+from inspector.analyses.masked_lm.frames import join_answers
 from inspector.analyses.masked_lm.request import PredictRequest
 from inspector.analyses.masked_lm.result import Mask, Prediction
 from inspector.analyses.overview.request import OverviewRequest
@@ -112,7 +113,7 @@ def _show(checkpoint: Opened, other: Opened, first: Prediction, second: Predicti
         st.caption(f"The first {DRAWN} of {len(first.masks)} masks are shown; the file has all of them.")
     every = pd.concat(
         [
-            join(mine, theirs).assign(mask=number)
+            join_answers(mine, theirs).assign(mask=number)
             for number, (mine, theirs) in enumerate(zip(first.masks, second.masks, strict=True), 1)
         ]
     )
@@ -134,35 +135,8 @@ def _mask(checkpoint: Opened, other: Opened, mine: Mask, theirs: Mask) -> None:
                 alt=f"Most likely tokens of {owner.name}; the table below joins both",
                 key=f"{side} beside at {mask.position}",
             )
-    joined = join(mine, theirs)
+    joined = join_answers(mine, theirs)
     shared = len(joined.dropna(subset=["here", "there"]))
     listed = (len(mine.predictions), len(theirs.predictions))
     st.markdown(literal(words.shared(shared, (checkpoint.name, other.name), listed)))
     parts.table(joined, columns=COLUMNS, alt="Tokens of both checkpoints with their probabilities")
-
-
-def join(mine: Mask, theirs: Mask) -> pd.DataFrame:
-    """Set the listed tokens of two checkpoints side by side by their text.
-
-    Returns:
-        token, here, there (probabilities, NaN where not listed), rank_here, rank_there (from 1,
-        missing likewise), the most likely of either first.
-    """
-    sides = [
-        pd.DataFrame(
-            {
-                "token": mask.predictions["token"].map(_bare),
-                name: mask.predictions["probability"],
-                f"rank_{name}": pd.array(range(1, len(mask.predictions) + 1), dtype="Int64"),
-            }
-        ).drop_duplicates("token")
-        for name, mask in (("here", mine), ("there", theirs))
-    ]
-    joined = sides[0].merge(sides[1], on="token", how="outer")
-    order = joined[["here", "there"]].max(axis=1).sort_values(ascending=False, kind="stable").index
-    return joined.loc[order, ["token", "here", "there", "rank_here", "rank_there"]].reset_index(drop=True)
-
-
-def _bare(token: str) -> str:
-    """A token without the sign of its tokenizer for "a word begins here"."""
-    return token.removeprefix("␣")

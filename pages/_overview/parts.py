@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import pandas as pd
 import streamlit as st
 
 from inspector.analyses.histogram.request import HistogramRequest
 from inspector.analyses.histogram.result import Histogram
 from inspector.analyses.overview.figures_colors import COLORINGS, told_by
 from inspector.analyses.overview.figures_parts import DrawnTensors, Portrait, measure
+from inspector.analyses.overview.frames import file_table
 from inspector.analyses.overview.request import OverviewRequest
 from inspector.analyses.overview.result import Overview
 from inspector.analyses.overview.words import (
@@ -148,17 +148,7 @@ def draw_tensors(overview: Overview, *, name: str) -> str:
 
 def draw_files(overview: Overview) -> None:
     """List the files."""
-    files = pd.DataFrame(
-        {
-            "name": f.name,
-            "format": f.format,
-            "nbytes": f.nbytes,
-            "sha256": f.sha256 or "—",
-            "linked_from": f.linked_from,
-        }
-        for f in overview.files
-    )
-    shown = files.dropna(axis="columns", how="all")
+    shown = file_table(overview)
     if open_roots() != EVERYWHERE:  # then nobody learns where folders lie
         shown = shown.drop(columns="linked_from", errors="ignore")
     parts.table(shown.fillna("—"), alt="Files of the checkpoint")

@@ -252,15 +252,15 @@ def test_a_second_checkpoint_without_the_head_is_said_in_words(open_app: Open) -
 def test_tokens_of_two_checkpoints_are_joined_by_their_text() -> None:
     import pandas as pd
 
+    from inspector.analyses.masked_lm.frames import join_answers
     from inspector.analyses.masked_lm.result import Mask
-    from pages._masked_lm.versus import join
 
     def mask(tokens: list[str], shares: list[float]) -> Mask:
         count = range(len(tokens))
         return Mask(3, pd.DataFrame({"token": tokens, "token_id": count, "probability": shares,
                                      "logit": 0.0}))  # fmt: skip
 
-    joined = join(mask(["paris", "rome"], [0.5, 0.2]), mask(["␣rome", "oslo"], [0.6, 0.1]))
+    joined = join_answers(mask(["paris", "rome"], [0.5, 0.2]), mask(["␣rome", "oslo"], [0.6, 0.1]))
     assert joined["token"].tolist() == ["rome", "paris", "oslo"]
     assert joined["here"].fillna(-1).tolist() == [0.2, 0.5, -1]
     assert joined["rank_there"].fillna(0).tolist() == [1, 0, 2]

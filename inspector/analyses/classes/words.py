@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from inspector.analyses.classes.result import AncestorClass, ExampleOutput, ModelClasses, ModuleRow
-from inspector.text import count_text, plural
+from inspector.text import count_text, plural, shape_text
 
 SIBLINGS = (
     "The same loader loads this file into each class. transformers fills missing weights with random numbers and "
@@ -96,3 +96,18 @@ def _random(names: Sequence[str]) -> str:
     if len(names) == 1:
         return f"the file lacks {names[0]}: a loader would fill it with random numbers."
     return f"the file lacks {len(names)} tensors, such as {names[0]}: a loader would fill them with random numbers."
+
+
+def module_facts(classes: ModelClasses, module: ModuleRow) -> dict[str, str]:
+    """What there is to know of one module."""
+    used = next((each for each in classes.used_classes if each.name == module.class_name), None)
+    facts = {"Class": module.class_name}
+    if used:
+        facts |= {"Defined in": used.module, "Description": used.summary or "no docstring"}
+    facts |= {
+        "Parameters": f"{module.parameters:,}",
+        "Own parameters": f"{module.own_parameters:,}",
+        "Runs per pass": "not counted" if module.uses is None else f"{module.uses:,} ×",
+    }
+    facts |= {key: shape_text(shape) for key, shape in module.shapes.items()}
+    return facts | ({"Note": note} if (note := remarks(module)) else {})

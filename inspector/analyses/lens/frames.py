@@ -1,4 +1,4 @@
-"""The rows of a lens as a table."""
+"""The cells of a lens: as a table, and one of them by step."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from inspector.analyses.lens.result import LensRows
+from inspector.analyses.lens.result import Lens, LensRows
+from inspector.text import percent_text
 
 MOST_ACROSS = 200  # positions of the table: the last ones
+BEST = 4  # tokens of a step
 
 
 def typed(tokens: Sequence[str], text: str) -> list[int]:
@@ -38,3 +40,14 @@ def top_tokens(rows: LensRows, rung: str, *, most: int = MOST_ACROSS) -> pd.Data
     names = ("emb.", *rows.layers[1:])
     lines = [{"layer": "text", **text}, *({"layer": names[layer], **found[layer]} for layer in sorted(found))]
     return pd.DataFrame(lines, columns=["layer", *text]).fillna("")
+
+
+def best_by_step(lens: Lens, layer: int, position: int) -> dict[str, str]:
+    """The best tokens of one cell after each step, the first with what the step gives it."""
+    cells = lens.cells
+    here = pd.DataFrame(cells[(cells["layer"] == layer) & (cells["position"] == position) & (cells["rank"] < BEST)])
+    told: dict[str, list[str]] = {}
+    for row in here.sort_values("rank").to_dict("records"):
+        given = f"{row['score']:.3f}" if row["rung"] == "cosine" else percent_text(row["probability"])
+        told.setdefault(row["rung"], []).append(row["token"] if row["rank"] else f"{row['token']} {given}")
+    return {rung: ", ".join(told[rung]) for rung in lens.rungs if rung in told}

@@ -1,4 +1,4 @@
-"""Joint answers as a table."""
+"""Answers as tables: joint ones, and those of two checkpoints side by side."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 import pandas as pd
 
-from inspector.analyses.masked_lm.result import Prediction
+from inspector.analyses.masked_lm.result import Mask, Prediction
 
 
 def joint_answers(prediction: Prediction) -> pd.DataFrame:
@@ -21,3 +21,30 @@ def joint_answers(prediction: Prediction) -> pd.DataFrame:
         }
         for answer in prediction.joint
     )
+
+
+def join_answers(mine: Mask, theirs: Mask) -> pd.DataFrame:
+    """Set the listed tokens of two checkpoints side by side by their text.
+
+    Returns:
+        token, here, there (probabilities, NaN where not listed), rank_here, rank_there (from 1,
+        missing likewise), the most likely of either first.
+    """
+    sides = [
+        pd.DataFrame(
+            {
+                "token": mask.predictions["token"].map(_bare),
+                name: mask.predictions["probability"],
+                f"rank_{name}": pd.array(range(1, len(mask.predictions) + 1), dtype="Int64"),
+            }
+        ).drop_duplicates("token")
+        for name, mask in (("here", mine), ("there", theirs))
+    ]
+    joined = sides[0].merge(sides[1], on="token", how="outer")
+    order = joined[["here", "there"]].max(axis=1).sort_values(ascending=False, kind="stable").index
+    return joined.loc[order, ["token", "here", "there", "rank_here", "rank_there"]].reset_index(drop=True)
+
+
+def _bare(token: str) -> str:
+    """A token without the sign of its tokenizer for "a word begins here"."""
+    return token.removeprefix("␣")

@@ -1,14 +1,18 @@
-"""The stored tensors as a tree of modules."""
+"""The stored tensors as a tree of modules, and the files as a table."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from inspector.analyses.overview.result import Overview
 from inspector.text import bytes_text, count_text
 from inspector.view.blocks import Branch, Tree
+
+if TYPE_CHECKING:  # half a second of the first paint
+    import pandas as pd
 
 LEVELS = 3  # of modules, lists not counted
 MOST = 12  # modules of one level that are told apart
@@ -67,3 +71,12 @@ def _merge(into: _Module, module: _Module) -> None:
 
 def _size(module: _Module) -> str:
     return f"{count_text(module.parameters):>7}  {bytes_text(module.nbytes):>9}"
+
+
+def file_table(overview: Overview) -> pd.DataFrame:
+    """One row a file: name, format, nbytes, and where any has it sha256 and linked_from."""
+    import pandas as pd
+
+    names = ("name", "format", "nbytes", "sha256", "linked_from")
+    rows = [[getattr(file, name) for name in names] for file in overview.files]
+    return pd.DataFrame(rows, columns=list(names)).dropna(axis="columns", how="all")

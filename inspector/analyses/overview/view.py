@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from inspector.analyses.adapter.request import AdapterRequest
 from inspector.analyses.overview import words
-from inspector.analyses.overview.frames import module_tree
+from inspector.analyses.overview.frames import file_table, module_tree
 from inspector.analyses.overview.request import OverviewRequest
 from inspector.analyses.overview.result import ListedTensor, Overview
 from inspector.analyses.overview.result_gguf import GgufFacts
@@ -105,11 +105,7 @@ def _heads(overview: Overview) -> Iterator[Block]:
 
 
 def _files(overview: Overview) -> Table:
-    import pandas as pd
-
-    rows = [(file.name, file.format, file.nbytes, file.sha256) for file in overview.files]
-    frame = pd.DataFrame(rows, columns=["name", "format", "nbytes", "sha256"])
-    return Table("files", "Files", frame.dropna(axis="columns", how="all"))
+    return Table("files", "Files", file_table(overview).drop(columns="linked_from", errors="ignore"))
 
 
 def _facts(overview: Overview) -> dict[str, str]:
