@@ -161,7 +161,7 @@ def _are_blocks(value: Any) -> bool:
 
 def _are_modules(value: Any) -> bool:
     named = isinstance(value, list) and len(value) <= MAX_MODULES
-    return named and all(is_text(each) and len(each) <= MAX_PATTERN for each in value)
+    return named and all(isinstance(each, str) and len(each) <= MAX_PATTERN and is_text(each) for each in value)
 
 
 # Of quantization_config: what of it is kept, and what it must be.

@@ -216,6 +216,26 @@ def test_what_is_left_alone_and_stored_plainly_is_no_finding(coded: Coded, schem
         assert named(coded("LlamaForCausalLM", {".self_attn.": code}, said | {key: [listed]})).status == "ok"
 
 
+@pytest.mark.parametrize(
+    "listed",
+    [
+        [1],
+        [None],
+        [["lm_head"]],
+        {Q: 1},
+        Q,
+        ["\ud800"],
+        ["a" * 2_000],
+        [f"x{'.x' * 400}"] * 3_000,
+        ["re:(a+)+$"] * 3_000,
+    ],
+)
+def test_lists_of_no_modules_or_of_far_too_many_are_no_finding(coded: Coded, listed: Any) -> None:
+    for key in LEFT_ALONE:
+        checks = coded("LlamaForCausalLM", {".self_attn.": in_blocks}, {"quant_method": "fp8", key: listed})
+        assert named(checks).status == "ok"
+
+
 @pytest.mark.parametrize("scheme", ["blocks", "rows"])
 @pytest.mark.parametrize("architecture", FAMILIES)
 def test_a_scale_of_a_weight_that_is_stored_plainly(stored: Stored, architecture: str, scheme: str) -> None:
