@@ -29,7 +29,7 @@ else:
     from inspector.serving.headers import Headers, failure
     from inspector.serving.log import start_log
     from inspector.serving.metrics import start_metrics
-    from inspector.serving.people import check_sign_in
+    from inspector.serving.people import check_sign_in, sender_of
     from inspector.serving.place import check_confinement, served_settings
     from inspector.serving.readiness import Readiness, ReadyAddress, check_start
     from inspector.serving.settings import serving
@@ -62,7 +62,12 @@ else:
             Middleware(ReadyAddress, readiness=readiness),
             Middleware(AccessControl, settings=serving(), token=access_token()),
             Middleware(WebsocketFilter, script=SCRIPT, settings=serving()),
-            Middleware(Uploads, begin=partial(Arriving, settings=settings()), most_nbytes=settings().upload_nbytes),
+            Middleware(
+                Uploads,
+                begin=partial(Arriving, settings=settings()),
+                most_nbytes=settings().upload_nbytes,
+                owner_of=partial(sender_of, settings=serving(), shared=bool(settings().store)),
+            ),
         ],
         exception_handlers={Exception: failure},
     )

@@ -61,6 +61,8 @@ class Settings:
     confinement: Confine  # "required": a worker that cannot be confined does not start
     worker_user: str  # that workers become where root starts them
     store_nbytes: int  # all that the store may hold
+    person_nbytes: int  # all uploads of one owner
+    shared_nbytes: int | None  # all uploads of the shared store; None: whatever it takes
     store_evict: Evict  # what may go to make room: results that can be made again, or uploads too
     cluster: ClusterSettings
     given: Path | None = None  # of a worker: what the server gives it to read; `home` is then its own folder
@@ -86,6 +88,7 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
     """
     worker_mb = _number(environ, "INSPECTOR_WORKER_MB", 12_000)
     upload_mb = _number(environ, "INSPECTOR_UPLOAD_MB", 4_000)
+    store_mb = _number(environ, "INSPECTOR_STORE_MB", 20_000)
     model_mb = _number(environ, "INSPECTOR_MODEL_MB", MODEL_SHARE * worker_mb)
     kept_mb = min(upload_mb + model_mb + REST_MB, MOST)
     home = environ.get("INSPECTOR_HOME") or platformdirs.user_data_dir("checkpoint-inspector")
@@ -108,7 +111,11 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         worker_disk_nbytes=round(_number(environ, "INSPECTOR_WORKER_DISK_MB", kept_mb) * MB),
         confinement=_choice(environ, "INSPECTOR_CONFINEMENT", get_args(Confine)),
         worker_user=_user(environ),
-        store_nbytes=round(_number(environ, "INSPECTOR_STORE_MB", 20_000) * MB),
+        store_nbytes=round(store_mb * MB),
+        person_nbytes=round(_number(environ, "INSPECTOR_PERSON_MB", store_mb) * MB),
+        shared_nbytes=round(shared_mb * MB)
+        if (shared_mb := _number(environ, "INSPECTOR_SHARED_MB", MOST)) < MOST
+        else None,
         store_evict=_choice(environ, "INSPECTOR_STORE_EVICT", get_args(Evict)),
         cluster=_cluster(environ),
         store=_store(environ.get("INSPECTOR_STORE", "").strip()),

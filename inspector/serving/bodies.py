@@ -45,7 +45,7 @@ class UploadSink(Protocol):
         """Remove the file."""
 
 
-Begin = Callable[[int], UploadSink]  # with the bytes that the file has at most
+Begin = Callable[..., UploadSink]  # with the bytes that the file has at most, and its `owner` if it has one
 
 
 class ReceivedUpload(bytes):

@@ -11,6 +11,7 @@ import hmac
 import json
 import re
 from collections.abc import Mapping
+from hashlib import sha256
 from importlib.util import find_spec
 from secrets import token_urlsafe
 from typing import Any
@@ -24,7 +25,7 @@ from streamlit.web.server.starlette.starlette_server_config import USER_COOKIE_N
 from inspector.errors import SettingsError
 from inspector.program import how_to_add
 from inspector.serving.log import digest
-from inspector.serving.place import listens_beyond_loopback
+from inspector.serving.place import listens_beyond_loopback, serves_others
 from inspector.serving.settings import SECRET_CHARACTERS, Serving
 
 SECRET_HEADER = "X-Inspector-Secret"
@@ -120,6 +121,22 @@ def person_of(request: HTTPConnection, settings: Serving) -> str:
     if settings.sign_in == "none":
         return browser_secret(request.cookies)
     return identity_of(_claims(request, settings))
+
+
+def owner_digest(person: str, settings: Serving) -> str:
+    """What stands for somebody where an upload lists its owners; empty: everybody."""
+    return sha256(f"{settings.sign_in} {person}".encode()).hexdigest() if person else ""
+
+
+def sender_of(request: HTTPConnection, settings: Serving, *, shared: bool) -> str:
+    """Who will own what a request sends: as `owner_digest`.
+
+    Args:
+        request: Of the browser.
+        settings: Of sign-in.
+        shared: There is a shared store, whose uploads are everybody's.
+    """
+    return owner_digest(person_of(request, settings), settings) if serves_others() and not shared else ""
 
 
 def called(request: HTTPConnection, settings: Serving) -> str:

@@ -218,6 +218,7 @@ class Uploads:
         app: What comes next.
         begin: Begins a file on the disk.
         most_nbytes: Of a file.
+        owner_of: Who will own what a request sends; empty: everybody.
         ledger: Where to note it.
         keep: Has Streamlit keep what was received instead of what its handler got.
     """
@@ -230,12 +231,14 @@ class Uploads:
         most_nbytes: int,
         ledger: PendingUploads = PENDING,
         keep: Callable[[str, str, object], None] = _keep,
+        owner_of: Callable[[HTTPConnection], str] = lambda request: "",
     ) -> None:
         self._app = app
         self._begin = begin
         self._most_nbytes = most_nbytes
         self._ledger = ledger
         self._keep = keep
+        self._owner_of = owner_of
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Watch a file that is uploaded or removed; anything else passes."""
@@ -255,7 +258,9 @@ class Uploads:
 
     async def _take(self, scope: Scope, receive: Receive, send: Send, session: str, file: str, *, small: bool) -> None:
         begun = partial(self._ledger.carry, session, file)
-        body = Body(scope, receive, begin=self._begin, most_nbytes=self._most_nbytes, begun=begun)
+        owner = self._owner_of(HTTPConnection(scope))
+        begin = partial(self._begin, owner=owner) if owner else self._begin
+        body = Body(scope, receive, begin=begin, most_nbytes=self._most_nbytes, begun=begun)
 
         async def send_watched(message: Message) -> None:
             if message["type"] == "http.response.start":

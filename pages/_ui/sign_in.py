@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
 from typing import Any
 
 import streamlit as st
@@ -15,6 +14,7 @@ from inspector.serving.people import (
     is_admin,
     is_admitted,
     name_of,
+    owner_digest,
     providers,
     proxy_claims,
 )
@@ -56,7 +56,7 @@ def asker() -> Requester:
     name = who()
     if not name:
         return Requester()
-    owner = sha256(f"{serving().sign_in} {name}".encode()).hexdigest()
+    owner = owner_digest(name, serving())
     return Requester(owner, is_admin(_claims(), serving()) if serving().sign_in != "none" else False)
 
 

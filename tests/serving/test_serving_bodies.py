@@ -59,7 +59,15 @@ class Server:
         routes = create_upload_routes(runtime, self.manager, None)  # pyright: ignore[reportArgumentType]
         keep = lambda session, file, received: self.received.append(received)  # noqa: E731
         begin = partial(Arriving, settings=settings)
-        ours = Middleware(Uploads, begin=begin, most_nbytes=settings.upload_nbytes, ledger=self.ledger, keep=keep)
+        self.owner = ""
+        ours = Middleware(
+            Uploads,
+            begin=begin,
+            most_nbytes=settings.upload_nbytes,
+            ledger=self.ledger,
+            keep=keep,
+            owner_of=lambda request: self.owner,
+        )
         self._app = Starlette(routes=routes, middleware=[ours])
 
     def put(self, body: bytes, *, at_once: int = 1 << 16, length: int | None = None, session: str = "ours",
@@ -109,6 +117,16 @@ def server(settings) -> Server:
 def form(content: bytes, name: str = "model.safetensors", *, field: str = 'name="file"; ') -> bytes:
     head = f'--{BOUNDARY}\r\nContent-Disposition: form-data; {field}filename="{name}"\r\nContent-Type: a/b\r\n\r\n'
     return head.encode() + content + f"\r\n--{BOUNDARY}--\r\n".encode()
+
+
+@pytest.mark.parametrize(("owner", "most", "refused"), [("", 2, False), ("a" * 64, 3, False), ("a" * 64, 2, True)])
+def test_a_file_beyond_what_one_person_may_have_is_refused_before_it_comes(settings, owner, most, refused):
+    server = Server(replace(settings, person_nbytes=most * PIECE))
+    server.owner = owner
+    body = form(CONTENTS["long"])
+    assert server.put(body, length=len(body)) == 204
+    trouble = str(server.received[-1].trouble or "")
+    assert ("that one person may have" in trouble) == bool(trouble) == refused
 
 
 @pytest.mark.parametrize("at_once", [7, 1 << 16])

@@ -9,9 +9,9 @@ import pytest
 from inspector.errors import CheckpointError
 from inspector.serving.storing import uploads
 from inspector.serving.storing.owners import Requester
-from inspector.serving.storing.registry import write_upload
-from inspector.serving.storing.room import reserve_upload
-from inspector.store.keeping.quota import used_nbytes
+from inspector.serving.storing.registry import discard_upload, write_upload
+from inspector.serving.storing.room import check_room, reserve_upload
+from inspector.store.keeping.quota import account, used_nbytes
 from inspector.store.manifests.entries import OWNERS, UPLOADS
 from inspector.store.reference import CheckpointRef
 from inspector.store.stored import list_checkpoints
@@ -52,6 +52,28 @@ def test_a_list_shows_ones_own_and_what_is_shared(settings, folder):
     assert names(settings, EVE) == ["hers"]
     uploads.share_upload(fingerprint, shared=False, settings=settings, asker=ADA)
     assert names(settings, EVE) == []
+
+
+def test_one_person_has_no_more_than_one_may(settings, folder):
+    send(settings, folder, ADA, "hers")
+    (held,) = account(settings).uploads
+    tight = replace(settings, person_nbytes=held.nbytes + 1_000)
+    said = "of the .* MB that one person may have"
+    for ask in (
+        lambda: check_room(1_001, tight, ADA.owner),
+        lambda: reserve_upload(1_001, tight, ADA.owner),
+        lambda: reserve_upload(1, tight, ADA.owner, arrived=1_000),
+    ):
+        with pytest.raises(CheckpointError, match=said):
+            ask()
+    upload, _ = reserve_upload(600, tight, ADA.owner)
+    with pytest.raises(CheckpointError, match=said):  # what is arriving counts
+        check_room(600, tight, ADA.owner)
+    check_room(400, tight, ADA.owner)
+    for others in (EVE.owner, HERE.owner):
+        check_room(held.nbytes, tight, others)
+    discard_upload(upload, settings=tight)
+    check_room(1_000, tight, ADA.owner)
 
 
 def test_a_whole_fingerprint_opens_it_and_fewer_digits_only_ones_own(settings, folder):

@@ -448,6 +448,22 @@ def test_copies_make_room_first_and_none_that_is_in_use(tmp_path, folder_place):
     assert kinds["uploads"] == "first if the shared store has them, unless pinned or in use"
 
 
+def test_the_shared_store_takes_no_more_than_it_may(tmp_path, folder_place):
+    sizes = {}
+    for number, name in enumerate(("one", "two")):
+        sizes[name] = sum(path.stat().st_size for path in small_checkpoint(tmp_path / name, seed=number).iterdir())
+    roomy = server(tmp_path, "first", folder_place)
+    settings = replace(roomy, shared_nbytes=sum(sizes.values()) - 1)
+    upload(settings, tmp_path / "one", "one")
+    with pytest.raises(CheckpointError, match=r"The shared store holds .* MB that it may, .* INSPECTOR_SHARED_MB"):
+        upload(settings, tmp_path / "two", "two")
+    assert [path.suffix for path in (tmp_path / "shared" / "checkpoints").iterdir()] == [".json"]
+    assert len(list_checkpoints(settings)) == 2
+    upload(replace(roomy, shared_nbytes=sum(sizes.values())), tmp_path / "two", "two")
+    assert server(tmp_path, "other", folder_place, INSPECTOR_SHARED_MB="5").shared_nbytes == 5_000_000
+    assert roomy.shared_nbytes is None
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [

@@ -35,6 +35,12 @@ def server_limits(settings: Settings, found: Confinement | None) -> ServerLimits
         ("Largest file that a worker may write", settings.file_nbytes / MB, "MB", "INSPECTOR_UPLOAD_MB", KERNEL),
         ("Largest upload, unpacked", settings.upload_nbytes / MB, "MB", "INSPECTOR_UPLOAD_MB", STORE),
         ("Store size", settings.store_nbytes / MB, "MB", "INSPECTOR_STORE_MB", STORE),
+        ("Uploads of one person", settings.person_nbytes / MB, "MB", "INSPECTOR_PERSON_MB", STORE),
+        *(
+            [("Uploads in the shared store", settings.shared_nbytes / MB, "MB", "INSPECTOR_SHARED_MB", STORE)]
+            if settings.store and settings.shared_nbytes is not None
+            else []
+        ),
     )
     return ServerLimits(
         limits=(*watched, *(_limit(*each) for each in others)),

@@ -38,7 +38,7 @@ from inspector.store.stored import list_checkpoints
 
 LOG = logging.getLogger("inspector.serving.engine")
 POLL_SECONDS = 0.1
-SHARE_SECONDS = 10.0  # after which what could not be shared is tried again
+SHARE_SECONDS = 10.0, 60.0  # after which what could not be shared is tried again: at first, and at most
 NOT_SHARED = "The upload is only on this server so far, and not yet in the shared store: "
 
 
@@ -94,11 +94,13 @@ class SharedStoreSync:
         Args:
             ended: Set when the engine ends.
         """
-        while self._settings.store and not ended.wait(SHARE_SECONDS):
+        pause, longest = SHARE_SECONDS
+        while self._settings.store and not ended.wait(pause):
             try:
                 self._share_waiting(ended)
+                pause = SHARE_SECONDS[0]
             except InspectorError:
-                continue  # readiness tells why
+                pause = min(2 * pause, longest)  # readiness tells why
             except Exception as error:
                 LOG.warning("sharing uploads failed: %s", type(error).__name__)
 

@@ -63,13 +63,14 @@ class Arriving:
     Args:
         nbytes: Size of the file at most, as the browser says.
         settings: Of the store.
+        owner: Who will own it; empty: everybody.
 
     Attributes:
         name: As the browser calls it; "" until that is known.
         expected: Its bytes, once they are known exactly.
     """
 
-    def __init__(self, nbytes: int, settings: Settings) -> None:
+    def __init__(self, nbytes: int, settings: Settings, *, owner: str = "") -> None:
         self.name = ""
         self.expected = nbytes
         self._began = time.monotonic()
@@ -82,7 +83,7 @@ class Arriving:
         self._digest = hashlib.sha256()
         self._file: BinaryIO | None = None
         try:
-            check_room(nbytes, settings)
+            check_room(nbytes, settings, owner)
             self._upload, folder = reserve_upload(min(nbytes, FIRST_NBYTES), settings)
             self._path = folder / ARRIVING
             self._file = create_file(self._path)

@@ -127,6 +127,11 @@ def sender_of(upload: str) -> str:
     return _senders.get(upload, "")
 
 
+def sent_by(owner: str, settings: Settings) -> tuple[Path, ...]:
+    """The folders of uploads that this process is receiving from somebody."""
+    return tuple(incoming_folder(each, settings=settings) for each, sender in [*_senders.items()] if sender == owner)
+
+
 def discard_upload(upload: str, *, settings: Settings) -> None:
     """Remove an upload that is not wanted any more, staged or not."""
     _senders.pop(upload, None)

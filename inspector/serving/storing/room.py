@@ -28,13 +28,14 @@ from inspector.store.stored import list_checkpoints
 NAMED = 3  # uploads that a refusal names at most
 
 
-def reserve_upload(nbytes: int, settings: Settings, owner: str = "") -> tuple[str, Path]:
+def reserve_upload(nbytes: int, settings: Settings, owner: str = "", *, arrived: int = 0) -> tuple[str, Path]:
     """Start an upload for which there is room, and make room if there is not.
 
     Args:
         nbytes: That it will have.
         settings: Of the store.
         owner: As in `registry.new_upload`.
+        arrived: Bytes that it has beside those, which the store holds already.
 
     Returns:
         As `registry.new_upload`.
@@ -43,6 +44,7 @@ def reserve_upload(nbytes: int, settings: Settings, owner: str = "") -> tuple[st
         CheckpointError: If the store is full; the text says what to delete.
     """
     with turn(settings.home):
+        _refuse_beyond_own(nbytes + arrived, settings, owner)
         _make_room(nbytes, settings)
         upload, folder = registry.new_upload(settings, owner)
         with create_file(folder / RESERVED) as file:
@@ -63,12 +65,18 @@ def make_room(nbytes: int, settings: Settings) -> None:
         _make_room(nbytes, settings)
 
 
-def check_room(nbytes: int, settings: Settings) -> None:
+def check_room(nbytes: int, settings: Settings, owner: str = "") -> None:
     """See that there is room for an upload, or that it can be made; nothing is removed yet.
+
+    Args:
+        nbytes: That it will have.
+        settings: Of the store.
+        owner: Who will own it; empty: everybody.
 
     Raises:
         CheckpointError: If the store is full; the text says what to delete.
     """
+    _refuse_beyond_own(nbytes, settings, owner)
     missing = _missing(nbytes, settings)
     if missing > 0:
         missing -= sum(candidate.nbytes for group in _candidates(settings) for candidate in group)
@@ -99,6 +107,21 @@ def _make_room(nbytes: int, settings: Settings) -> None:
         missing = evict(missing, candidates)
     if missing > 0:
         raise CheckpointError(_refusal(missing, nbytes, settings))
+
+
+def _refuse_beyond_own(nbytes: int, settings: Settings, owner: str) -> None:
+    """Refuse an upload with which one owner would have more than one may."""
+    if not owner:
+        return
+    entries = (_entry(each.fingerprint, settings) for each in list_checkpoints(settings))
+    own = sum(nbytes_of(entry) for entry in entries if owner in (read_owners(entry) or ()))
+    own += sum(map(nbytes_of, registry.sent_by(owner, settings)))
+    if own + nbytes > settings.person_nbytes:
+        raise CheckpointError(
+            f"Your uploads on this server have {own / MB:,.1f} of the {settings.person_nbytes / MB:,.1f} MB that one "
+            f"person may have, and this one has {nbytes / MB:,.1f} MB: if you no longer need some of them, delete "
+            "those; otherwise ask the administrator (INSPECTOR_PERSON_MB)."
+        )
 
 
 def _missing(nbytes: int, settings: Settings) -> int:

@@ -92,7 +92,8 @@ class Arrival:
 
     def _write(self) -> None:
         in_memory = sum(len(each) for _, each in self._files if isinstance(each, bytes))  # others count already
-        upload, place = room.reserve_upload(in_memory, settings(), sign_in.sender())
+        arrived = sum(each.nbytes for _, each in self._files if isinstance(each, Received))
+        upload, place = room.reserve_upload(in_memory, settings(), sign_in.sender(), arrived=arrived)
         # A session can end before it has opened this: then nobody else lets go of it.
         self._discard = weakref.finalize(self, registry.discard_upload, upload, settings=settings())
         for name, each in self._files:

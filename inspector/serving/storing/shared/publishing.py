@@ -26,7 +26,7 @@ from inspector.serving.storing.marks import Told, mark, write_told
 from inspector.serving.storing.room import reserve_upload
 from inspector.serving.storing.shared.entry import SharedFile, SharedUpload, read_shared, write_shared
 from inspector.serving.storing.shared.remote import LISTED, PIECE, Remote, open_remote
-from inspector.settings import Settings
+from inspector.settings import MB, Settings
 from inspector.store.disk import disk_sentence
 from inspector.store.files import share
 from inspector.store.manifests.entries import MANIFEST, ORIGINALS, UPLOADS, load_manifest
@@ -157,6 +157,7 @@ def _publish(fingerprint: str, remote: Remote, settings: Settings, carrying: Car
         files=tuple(SharedFile(file.name, file.nbytes, file.digest) for file in manifest.files),
         warnings=manifest.warnings,
     )
+    _refuse_full(upload, remote, settings)
     done = 0
     for info, file in zip(manifest.files, upload.files, strict=True):
         pieces = _leaving(_original(info, entry), file, done, upload, carrying)
@@ -168,6 +169,19 @@ def _publish(fingerprint: str, remote: Remote, settings: Settings, carrying: Car
             "The upload was deleted from the shared store while it was being copied there: upload it again."
         )
     remote.write(listed_path(fingerprint), [write_shared(upload)])
+
+
+def _refuse_full(upload: SharedUpload, remote: Remote, settings: Settings) -> None:
+    if settings.shared_nbytes is None:
+        return
+    paths = {f"{LISTED}/{name}": name.removesuffix(".json") for name in remote.stamps(LISTED)}
+    lists = (read_shared(data, paths[path]) for path, data in remote.read_all([*paths]).items())
+    held = sum(each.nbytes for each in lists if each)
+    if held + upload.nbytes > settings.shared_nbytes:
+        raise CheckpointError(
+            f"The shared store holds {held / MB:,.1f} of the {settings.shared_nbytes / MB:,.1f} MB that it may, and "
+            f"the upload has {upload.nbytes / MB:,.1f} MB: ask the administrator to set INSPECTOR_SHARED_MB higher."
+        )
 
 
 def _original(file: FileInfo, entry: Path) -> Path:
