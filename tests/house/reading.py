@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+SOURCES = [ROOT / "app.py", *(path for part in ("inspector", "pages") for path in sorted((ROOT / part).rglob("*.py")))]
 TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
 
 

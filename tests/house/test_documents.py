@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import os
 import re
 import shlex
@@ -15,12 +14,10 @@ import pytest
 from typer.main import get_command
 
 from inspector.cli.main import app
+from tests.house.reading import ROOT
 
-ROOT = Path(__file__).parents[2]
 TOP = ("README.md", "ARCHITECTURE.md", "SECURITY.md", "CONTRIBUTING.md")
 DOCUMENTS = (*TOP, *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")))
-SHOWN = ("inspector", "pages", "tools")  # their folders are in the tree
-DEPTH = 3  # as far down as the rooms
 INNER = {"INSPECTOR_COMPILED"}  # variables that one process sets for another
 OPERATORS = {".streamlit/secrets.toml"}  # files that whoever runs a server writes
 
@@ -35,16 +32,6 @@ def tracked() -> list[str]:
         cwd=ROOT, capture_output=True, text=True, check=True,
     )  # fmt: skip
     return [name for name in listed.stdout.splitlines() if (ROOT / name).exists()]
-
-
-def folders() -> set[str]:
-    """Folders of the shown parts, as deep as the tree goes."""
-    found = set()
-    for name in tracked():
-        parts = Path(name).parent.parts
-        if parts and parts[0] in SHOWN:
-            found |= {"/".join(parts[:depth]) for depth in range(1, min(len(parts), DEPTH) + 1)}
-    return found
 
 
 def tree(text: str) -> Iterator[str]:
@@ -74,18 +61,6 @@ def test_the_tree_names_only_what_is_there():
     for path in named:
         found = [each for each in ROOT.glob(pattern(path)) if each.is_dir() == path.endswith("/")]
         assert found, path
-
-
-def test_every_folder_is_in_the_tree():
-    patterns = [pattern(path) for path in tree(text_of("ARCHITECTURE.md")) if path.endswith("/")]
-    there = folders()
-    assert {"inspector/analyses/lens", "tools/fuzz", "tools/scan", "pages/_ui"} <= there
-    assert not {folder for folder in there if not is_shown(folder, patterns)}
-
-
-def is_shown(folder: str, patterns: list[str]) -> bool:
-    """Whether a pattern names a folder; a * does not reach over a slash."""
-    return any(each.count("/") == folder.count("/") and fnmatch.fnmatchcase(folder, each) for each in patterns)
 
 
 def paths(text: str, folder: str = ".") -> set[str]:

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-SOURCES = [
-    ROOT / "app.py",
-    *(path for folder in ("inspector", "pages", "serving") for path in (ROOT / folder).rglob("*.py")),
-]
+from tests.house.reading import ROOT, SOURCES, parsed
+
 ENDS = ("Error", "Exception")
 LOGS = ("LOG.", "sys.stderr.write", "logging.")
 
@@ -62,11 +58,7 @@ def _named(node: ast.AST) -> str | None:
 
 
 def test_no_source_names_an_exception_to_a_person():
-    found = {
-        str(path.relative_to(ROOT)): named
-        for path in SOURCES
-        if (named := [*namings(ast.parse(path.read_text("utf-8")))])
-    }
+    found = {str(path.relative_to(ROOT)): named for path in SOURCES if (named := [*namings(parsed(path))])}
     assert not found
 
 
