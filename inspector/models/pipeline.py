@@ -48,8 +48,9 @@ class Pipeline:
         Where its own setting says nothing, the positions of the configuration bound the tokenizer's limit.
         """
         positions = None if config is None else read_setting(config, "max_position_embeddings").value  # XLNet's is -1
-        is_bound = not self.own_length and type(positions) is int and positions > 0
-        if not is_bound or (self.longest is not None and self.longest <= positions):
+        if self.own_length or type(positions) is not int or positions <= 0:
+            return self.longest, self.longest_said
+        if self.longest is not None and self.longest <= positions:
             return self.longest, self.longest_said
         return positions, f"max_position_embeddings of {type(config).__name__}"
 

@@ -102,8 +102,11 @@ def test_the_hook_looks_at_files_of_checkpoints(name: str, is_ours: bool) -> Non
 
 def test_the_hook_checks_each_folder_once_shards_together(tmp_path: Path) -> None:
     torch.manual_seed(0)
-    sizes = {"vocab_size": 120, "hidden_size": 32, "intermediate_size": 64, "max_position_embeddings": 16}
-    model = BertForMaskedLM(BertConfig(num_hidden_layers=2, num_attention_heads=2, **sizes))
+    config = BertConfig(
+        vocab_size=120, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
+        max_position_embeddings=16,
+    )  # fmt: skip
+    model = BertForMaskedLM(config)
     model.save_pretrained(tmp_path / "a b", max_shard_size="60KB")
     files = sorted(map(str, (tmp_path / "a b").iterdir()))
     assert len(files) == 4

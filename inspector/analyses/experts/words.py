@@ -51,11 +51,11 @@ def judged(found: MixtureExperts) -> Literal["ok", "warning", "problem"] | None:
         return "problem"
     if _places(found, "zero", True) or found.duplicates:
         return "warning"
-    return "ok" if found.experts["norm"].notna().any() else None
+    return "ok" if bool(found.experts["norm"].notna().any()) else None
 
 
 def _size(found: MixtureExperts) -> str:
-    counts = sorted(found.experts.groupby("module", sort=False).size())
+    counts: list[int] = sorted(found.experts.groupby("module", sort=False).size().tolist())
     each = f"{counts[0]:,}" if counts[0] == counts[-1] else f"{counts[0]:,} to {counts[-1]:,}"
     beside = f", and {plural(len(found.shared), 'shared module')} that every token runs through"
     blocks = f"{plural(len(counts), 'router')} of {found.model_class} choose{'s' * (len(counts) == 1)} among"
@@ -70,9 +70,9 @@ def _faults(found: MixtureExperts) -> Iterator[str]:
         yield f"{plural(len(zero), 'expert holds', 'experts hold')} only zeros: {_some(zero)}."
     if found.duplicates:
         count = plural(len(found.duplicates), "group of experts holds", "groups of experts hold")
-        such = ", such as" if len(found.duplicates) > 1 else ":"
-        yield f"{count} the same numbers{such} {_some(found.duplicates[0])}."
-    elif found.experts["norm"].notna().all() and not broken:
+        first, *others = found.duplicates
+        yield f"{count} the same numbers{', such as' if others else ':'} {_some(first)}."
+    elif bool(found.experts["norm"].notna().all()) and not broken:
         yield "No two experts hold the same numbers."
 
 

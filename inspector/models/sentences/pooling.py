@@ -197,11 +197,10 @@ def _activation(dense: Dense, width: int) -> torch.nn.Module | None:
     if module in (activations.__name__, "torch.nn") and name in activations.__all__:
         try:
             made = getattr(activations, name)().eval()
-            keeps = made(torch.zeros(width, dtype=torch.float64)).shape == (width,)
+            if made(torch.zeros(width, dtype=torch.float64)).shape == (width,) and not [*made.parameters()]:
+                return made
         except (TypeError, ValueError, RuntimeError):  # it wants arguments, more axes or an even width
-            keeps = False
-        if keeps and not [*made.parameters()]:
-            return made
+            pass
     raise NotInCheckpointError(
         f"The activation of {dense.folder} is {dense.activation!r}, not a plain one of PyTorch: it is not run, "
         "so there is no vector to show."

@@ -37,6 +37,8 @@ TIED: Mapping[HeldHead, TieOutcome] = {
     "neither": "head random",
 }
 REPLACED: Mapping[HeldHead, TieOutcome] = {**TIED, "different": "trained head thrown away", "head alone": "head random"}
+SEPARATE_ALONE: Mapping[HeldHead, TieOutcome] = {**TIED, "head alone": "separate"}
+REFUSED_ALONE: Mapping[HeldHead, TieOutcome] = {**REPLACED, "head alone": "refused"}
 REFUSED: Mapping[HeldHead, TieOutcome] = dict.fromkeys(APART, "refused")
 # Whether the flag ties -> what becomes of it.
 OF_TRANSFORMERS_4 = {
@@ -49,14 +51,9 @@ OF_TRANSFORMERS_5 = {
 }
 # Where the files are safetensors, whose names are looked at before a flag is believed.
 OF_VLLM: Mapping[tuple[Kind, bool], TieRule] = {
-    ("by flag", True): TieRule(
-        TIED | {"head alone": "separate"}, "config/model.py:1255, model_loader/weight_tying.py:67"
-    ),
+    ("by flag", True): TieRule(SEPARATE_ALONE, "config/model.py:1255, model_loader/weight_tying.py:67"),
     ("by flag", False): TieRule(APART, "model_loader/default_loader.py:534"),
-    **dict.fromkeys(
-        (("always", True), ("always", False)),
-        TieRule(REPLACED | {"head alone": "refused"}, "models/utils.py:291 and 491"),
-    ),
+    **dict.fromkeys((("always", True), ("always", False)), TieRule(REFUSED_ALONE, "models/utils.py:291 and 491")),
     **dict.fromkeys((("never", True), ("never", False), ("no ties", False)), TieRule(APART, "default_loader.py:534")),
     **dict.fromkeys(
         (("no place", True), ("no place", False)),

@@ -241,7 +241,7 @@ def _show_token(address: str) -> None:
     """
     from ray._private.authentication.authentication_token_setup import ensure_token_if_auth_enabled
     from ray._private.services import canonicalize_bootstrap_address_or_die
-    from ray._raylet import GcsClient  # type: ignore[attr-defined]
+    from ray._raylet import GcsClient  # pyright: ignore[reportAttributeAccessIssue]  # of an extension
 
     ensure_token_if_auth_enabled()  # or its client would end this program
     found = canonicalize_bootstrap_address_or_die(address)
