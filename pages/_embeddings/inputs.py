@@ -9,8 +9,9 @@ import streamlit as st
 from inspector.analyses.embeddings.request import EmbeddingsRequest
 from inspector.analyses.vocabulary_map.component import COLORS
 from inspector.analyses.vocabulary_map.request import UMAP_LEARN, ProjectRequest
-from pages._ui import address, inputs, options
+from pages._ui import address, inputs, options, session
 
+LAST_MAP = "map asked for last"
 LET_GO = "none"  # in the address bar: nothing is selected, though something was found
 
 # The address holds what the buttons are labeled, and `method=umap` is what the command line takes.
@@ -47,6 +48,9 @@ def choose() -> tuple[ProjectRequest, str, str, EmbeddingsRequest]:
     with color_place:
         color = _choose_color(stability=bool(given.get("stability", False)))
     asked = options.make(ProjectRequest, method=method, dimensions=dimensions, trust=color == "trust", **given)
+    if st.session_state.setdefault(LAST_MAP, asked) != asked:
+        st.session_state[LAST_MAP] = asked
+        session.resume()  # another map can begin with the one that was stopped
     return asked, color, text, options.make(EmbeddingsRequest, k=k, metric=metric)
 
 

@@ -91,7 +91,7 @@ def reach(reference: str) -> Opened:
         InspectorError: If it is refused or stopped.
     """
     if st.session_state.get("stopped") == ("open", reference):
-        _resume()  # the next time
+        resume()  # the next time
         fetching.forget()
         raise CancelledError(STOPPED)
     named = CheckpointRef.parse(reference)
@@ -188,7 +188,7 @@ def ask(
     question = _question(request, of, beside)
     if st.session_state.get("stopped") == question:
         st.info("Stopped.", icon=":material/stop_circle:")
-        st.button("Run again", key=f"again {request.verb}", on_click=_resume)
+        st.button("Run again", key=f"again {request.verb}", on_click=resume)
         return None
     try:
         job = begin(request, of=of, beside=beside)
@@ -336,5 +336,6 @@ def _stop(job: Job[Any], stopped_key: Any) -> None:
     st.session_state["stopped"] = stopped_key
 
 
-def _resume() -> None:
-    del st.session_state["stopped"]
+def resume() -> None:
+    """Forget that something was stopped: it is asked again."""
+    st.session_state.pop("stopped", None)

@@ -5,10 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+from inspector.analyses.vocabulary_map.request import ProjectRequest
+from inspector.errors import CancelledError
+from inspector.serving.engine.protocol import Job
+from pages._ui import session
 from tests.app.looking import said
 from tests.families import random_model, save_checkpoint
 
@@ -44,3 +50,26 @@ def test_a_distance_beyond_the_spread_is_one_sentence(open_app: Open) -> None:
     app = open_app("embeddings", method="umap", implementation="umap-learn", min_dist="2")
     (error,) = app.error
     assert "Minimum distance must be at most the spread" in error.value
+
+
+def test_a_map_begins_although_its_first_step_was_stopped_before(
+    open_app: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wait, waited = session.wait, []
+
+    def stop(job: Job[Any], *, stopped_key: Any, **more: Any) -> Any:
+        request = getattr(stopped_key, "request", None)
+        if not isinstance(request, ProjectRequest) or request.method != "umap":
+            return wait(job, stopped_key=stopped_key, **more)
+        waited.append(request)
+        job.cancel()
+        st.session_state["stopped"] = stopped_key
+        raise CancelledError("Stopped.")
+
+    monkeypatch.setattr(session, "wait", stop)
+    app = open_app("embeddings", method="umap", seed="5")
+    assert len(waited) == 1
+    assert "Run again" in [each.label for each in app.run().button]
+    assert len(waited) == 1
+    app.segmented_control(key="implementation").set_value("umap-learn").run()
+    assert len(waited) == 2

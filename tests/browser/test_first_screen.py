@@ -100,6 +100,15 @@ SMALL = """smallest => [...document.querySelectorAll(".js-plotly-plot svg text")
 SCROLLERS = """() => [...document.querySelectorAll(".js-plotly-plot")]
   .filter(chart => !chart.closest("[class*=heatmap_frame]") && chart.getBoundingClientRect().right > innerWidth)
   .map(chart => `${chart.querySelector(".gtitle").textContent} is ${chart.clientWidth} px wide`)"""
+# On a wide screen what belongs to a picture is beside it, and no button of Plotly's own saves it in another size.
+APART = """wide => [
+  ...[...document.querySelectorAll(".st-key-beside")]
+    .filter(place => wide && place.getBoundingClientRect().left
+      < document.querySelector(".st-key-picture").getBoundingClientRect().right)
+    .map(() => "what belongs to the picture is below it"),
+  ...[...document.querySelectorAll(".modebar-btn[data-title^=Download]")]
+    .filter(button => button.checkVisibility()).map(() => "a chart has a second way to save it"),
+]"""
 # What scrolls beside a picture is made a stop of the Tab key a moment after it grew.
 STOPS = """() => [...document.querySelectorAll(".st-key-beside")]
   .every(place => place.scrollHeight <= place.clientHeight + 1 || place.tabIndex === 0)"""
@@ -152,7 +161,12 @@ def first_screens(page: Page, pictures: dict[str, tuple[str, str]], checkpoint: 
         expect_calm(page)
         page.wait_for_timeout(500)  # heights follow what is in them
         page.wait_for_function(STOPS)
-        found = [*places(page, picture), *page.evaluate(CLASHES), *barriers(page)]
+        found = [
+            *places(page, picture),
+            *page.evaluate(CLASHES),
+            *page.evaluate(APART, page.evaluate("innerWidth") >= WIDE),
+        ]
+        found += barriers(page)
         wrong += [f"{slug}: {what}" for what in found]
     return wrong
 
