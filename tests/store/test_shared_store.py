@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import shutil
+import threading
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,10 @@ from inspector.serving.storing.marks import mark
 from inspector.serving.storing.owners import Requester
 from inspector.serving.storing.shared import publishing as shared
 from inspector.serving.storing.shared.listing import listing
+from inspector.serving.storing.shared.remote import Remote
 from inspector.serving.storing.uploads import delete_upload, list_uploads, rename_upload, trouble
 from inspector.settings import Settings, read_settings
-from inspector.store.files import share
+from inspector.store.files import share, turn
 from inspector.store.hashing import fingerprint_of
 from inspector.store.keeping import quota
 from inspector.store.keeping.shared import is_marked
@@ -481,6 +483,54 @@ def test_a_copy_that_the_shared_store_does_not_have_now_makes_no_room(tmp_path, 
     with pytest.raises(CheckpointError, match=said):
         room.make_room(1, full)
     assert [stored.fingerprint for stored in list_checkpoints(second)] == [fingerprint]
+
+
+def full_of_a_copy(tmp_path, folder_place, folder) -> tuple[Settings, str]:
+    """A server whose store is as full as it may be: of an upload that the shared store has as well."""
+    first, second = (server(tmp_path, name, folder_place) for name in ("first", "second"))
+    fingerprint = upload(first, folder)
+    fetch(second, fingerprint)
+    rest(second.home / "checkpoints" / fingerprint)
+    return replace(second, store_nbytes=quota.account(second).used_nbytes), fingerprint
+
+
+def test_a_silent_shared_store_keeps_nobody_else_waiting(tmp_path, folder_place, folder, monkeypatch):
+    full, _ = full_of_a_copy(tmp_path, folder_place, folder)
+    stamps, waited = Remote.stamps, []
+
+    def silent(remote: Remote, path: str) -> dict[str, tuple[Any, ...]]:
+        other = threading.Thread(target=have_a_turn, args=(full.home,), daemon=True)
+        other.start()
+        other.join(5)
+        waited.append(other.is_alive())
+        return stamps(remote, path)
+
+    monkeypatch.setattr(Remote, "stamps", silent)
+    room.make_room(1, full)
+    assert list_checkpoints(full) == ()
+    with pytest.raises(CheckpointError, match="limited to"):
+        room.reserve_upload(full.store_nbytes + 1, full)
+    assert waited
+    assert not any(waited)
+
+
+def have_a_turn(home: Path) -> None:
+    with turn(home):
+        pass
+
+
+def test_a_copy_is_counted_once_where_uploads_may_go(tmp_path, folder_place, folder):
+    full, fingerprint = full_of_a_copy(tmp_path, folder_place, folder)
+    full = replace(full, store_evict="uploads")
+    goes = quota.nbytes_of(full.home / "checkpoints" / fingerprint)
+    other = registry.new_upload(full)[1] / "other"
+    other.write_bytes(bytes(goes))  # of what arrives, nothing goes
+    full = replace(full, store_nbytes=quota.used_nbytes(full))
+    room.check_room(goes, full)
+    with pytest.raises(CheckpointError, match="The store is full"):
+        room.check_room(goes + 1, full)
+    with pytest.raises(CheckpointError, match="The store is full"):
+        room.make_room(goes + 1, full)
 
 
 @pytest.mark.parametrize(

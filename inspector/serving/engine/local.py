@@ -57,7 +57,6 @@ from inspector.serving.engine.workers.pool import Pool
 from inspector.serving.engine.workers.process import WorkerProcess
 from inspector.serving.log import digest, record
 from inspector.serving.notice import refuse_new_work
-from inspector.serving.storing.marks import veiled
 from inspector.settings import Settings
 from inspector.store.manifests.entries import is_held
 from inspector.store.origins.hub_headers import known_headers
@@ -94,7 +93,7 @@ class LocalEngine:
         patience: float = PATIENCE_SECONDS,
     ) -> None:
         self._settings = settings
-        self._setup = Setup(veiled(settings), functions or WorkerFunctions(), restrict_paths)
+        self._setup = Setup(settings, functions or WorkerFunctions(), restrict_paths)
         self._analyses = {analysis.verb: analysis for analysis in catalog}
         self._lock = threading.Lock()
         self._wake = threading.Event()

@@ -3,12 +3,14 @@
 Room is made first of uploads that the shared store holds as well, which can be fetched again, then
 of results, which can be computed again: those not used for longest. Other uploads are somebody's
 own: they go only where the settings say so. None goes that is pinned or in use, by this server or
-another one of the same home. One process makes room at a time.
+another one of the same home. One process makes room at a time, and asks the shared store before its
+turn: the others do not wait for that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -26,6 +28,7 @@ from inspector.store.manifests.manifest import StoredCheckpoint
 from inspector.store.stored import list_checkpoints
 
 NAMED = 3  # uploads that a refusal names at most
+Shared = frozenset[str] | None  # fingerprints that the shared store lists; None: it is out of reach
 
 
 def reserve_upload(nbytes: int, settings: Settings, owner: str = "", *, arrived: int = 0) -> tuple[str, Path]:
@@ -43,9 +46,9 @@ def reserve_upload(nbytes: int, settings: Settings, owner: str = "", *, arrived:
     Raises:
         CheckpointError: If the store is full; the text says what to delete.
     """
-    with turn(settings.home):
+    with _turn(nbytes, settings) as there:
         _refuse_beyond_own(nbytes + arrived, settings, owner)
-        _make_room(nbytes, settings)
+        _make_room(nbytes, settings, there)
         upload, folder = registry.new_upload(settings, owner)
         with create_file(folder / RESERVED) as file:
             file.truncate(nbytes)  # takes no room on the disk, but counts
@@ -61,8 +64,8 @@ def make_room(nbytes: int, settings: Settings) -> None:
     Raises:
         CheckpointError: If the store is full; the text says what to delete.
     """
-    with turn(settings.home):
-        _make_room(nbytes, settings)
+    with _turn(nbytes, settings) as there:
+        _make_room(nbytes, settings, there)
 
 
 def check_room(nbytes: int, settings: Settings, owner: str = "") -> None:
@@ -78,10 +81,12 @@ def check_room(nbytes: int, settings: Settings, owner: str = "") -> None:
     """
     _refuse_beyond_own(nbytes, settings, owner)
     missing = _missing(nbytes, settings)
+    if missing <= 0:
+        return
+    there = _shared_now(settings)
+    missing -= sum(candidate.nbytes for group in _candidates(settings, there) for candidate in group)
     if missing > 0:
-        missing -= sum(candidate.nbytes for group in _candidates(settings) for candidate in group)
-    if missing > 0:
-        raise CheckpointError(_refusal(missing, nbytes, settings))
+        raise CheckpointError(_refusal(missing, nbytes, settings, there))
 
 
 def grow_upload(folder: Path, nbytes: int, settings: Settings) -> None:
@@ -95,18 +100,32 @@ def grow_upload(folder: Path, nbytes: int, settings: Settings) -> None:
     Raises:
         CheckpointError: If the store is full; the text says what to delete.
     """
-    with turn(settings.home):
-        _make_room(nbytes - nbytes_of(folder), settings)
+    more = nbytes - nbytes_of(folder)
+    with _turn(more, settings) as there:
+        _make_room(more, settings, there)
         with create_file(folder / RESERVED) as file:
             file.truncate(nbytes)
 
 
-def _make_room(nbytes: int, settings: Settings) -> None:
+@contextmanager
+def _turn(nbytes: int, settings: Settings) -> Iterator[Shared]:
+    """Take the store's turn with what the shared store has; it is asked only if there is no room as it is."""
+    there: Shared = frozenset()
+    asked = False
+    while True:
+        with turn(settings.home):
+            if asked or _missing(nbytes, settings) <= 0:
+                yield there
+                return
+        there, asked = _shared_now(settings), True
+
+
+def _make_room(nbytes: int, settings: Settings, there: Shared) -> None:
     missing = _missing(nbytes, settings)
-    for candidates in _candidates(settings):
+    for candidates in _candidates(settings, there):
         missing = evict(missing, candidates)
     if missing > 0:
-        raise CheckpointError(_refusal(missing, nbytes, settings))
+        raise CheckpointError(_refusal(missing, nbytes, settings, there))
 
 
 def _refuse_beyond_own(nbytes: int, settings: Settings, owner: str) -> None:
@@ -128,34 +147,33 @@ def _missing(nbytes: int, settings: Settings) -> int:
     return used_nbytes(settings) + nbytes - settings.store_nbytes
 
 
-def _candidates(settings: Settings) -> Iterator[Iterator[Removable]]:
-    """What may go, the first group first."""
-    yield _uploads(settings, _copies)
+def _candidates(settings: Settings, there: Shared) -> Iterator[Iterator[Removable]]:
+    """What may go, the first group first; nothing is in two of them."""
+    copies = [each for each in _marked(settings) if each.fingerprint in (there or ())]
+    yield _uploads(copies, settings)
     yield results(settings)
     if settings.store_evict == "uploads":
-        yield _uploads(settings, list_checkpoints)
+        counted = {each.fingerprint for each in copies}
+        yield _uploads((each for each in list_checkpoints(settings) if each.fingerprint not in counted), settings)
 
 
-def _copies(settings: Settings) -> Iterator[StoredCheckpoint]:
-    """The uploads that the shared store holds as well; none while it is out of reach.
-
-    It is asked: it may have lost what it had.
-    """
-    marked = [each for each in list_checkpoints(settings) if is_marked(_entry(each.fingerprint, settings), settings)]
-    if marked and (there := _shared_now(settings)):
-        yield from (each for each in marked if each.fingerprint in there)
+def _marked(settings: Settings) -> list[StoredCheckpoint]:
+    """The uploads that the shared store had as well, when they were copied."""
+    return [each for each in list_checkpoints(settings) if is_marked(_entry(each.fingerprint, settings), settings)]
 
 
-def _shared_now(settings: Settings) -> frozenset[str] | None:
-    """The fingerprints that the shared store lists; None: it is out of reach."""
+def _shared_now(settings: Settings) -> Shared:
+    """What the shared store lists now, as it may have lost what it had; it is asked only if there are copies."""
+    if not _marked(settings):
+        return frozenset()
     try:
         return frozenset(name.removesuffix(".json") for name in open_remote(settings).stamps(LISTED))
     except CheckpointError:
         return None
 
 
-def _uploads(settings: Settings, find: Callable[[Settings], Iterable[StoredCheckpoint]]) -> Iterator[Removable]:
-    for stored in find(settings):
+def _uploads(found: Iterable[StoredCheckpoint], settings: Settings) -> Iterator[Removable]:
+    for stored in found:
         entry = _entry(stored.fingerprint, settings)
         if not stored.pinned and not is_used(entry):
             remove = partial(registry.delete_checkpoint, stored.fingerprint, settings=settings)
@@ -166,7 +184,7 @@ def _entry(fingerprint: str, settings: Settings) -> Path:
     return settings.home / UPLOADS / fingerprint
 
 
-def _refusal(missing: int, nbytes: int, settings: Settings) -> str:
+def _refusal(missing: int, nbytes: int, settings: Settings, there: Shared) -> str:
     quota = f"{settings.store_nbytes / MB:,.1f} MB"
     if nbytes > settings.store_nbytes:
         return (
@@ -175,11 +193,11 @@ def _refusal(missing: int, nbytes: int, settings: Settings) -> str:
         )
     return (
         f"The store is full: it would need {missing / MB:,.1f} MB more than its {quota}: "
-        f"{_advice(missing, settings)}, or set INSPECTOR_STORE_MB higher."
+        f"{_advice(missing, settings, there)}, or set INSPECTOR_STORE_MB higher."
     )
 
 
-def _advice(missing: int, settings: Settings) -> str:
+def _advice(missing: int, settings: Settings, there: Shared) -> str:
     """What makes room; nothing is to be deleted that goes by itself, and that every server would lose."""
     named, freed, copies = [], 0, 0
     for upload in account(settings).uploads:
@@ -194,6 +212,6 @@ def _advice(missing: int, settings: Settings) -> str:
             named.append(f"{upload.name} ({upload.nbytes / MB:,.1f} MB)")
             freed += upload.nbytes
     if copies >= missing:
-        when = "it is reached again" if _shared_now(settings) is None else "nobody uses or pins them"
+        when = "it is reached again" if there is None else "nobody uses or pins them"
         return f"copies of uploads that the shared store has make room once {when}: wait for that"
     return f"delete {' and '.join(named)}, the least recently used" if named else "make room by deleting an upload"

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,9 @@ import pytest
 
 from inspector.errors import CancelledError, CheckpointError
 from inspector.results.plain import to_json
-from inspector.serving.encoding import encode
 from inspector.serving.engine.local import LocalEngine
 from inspector.serving.engine.shared_store_sync import EngineCallbacks, SharedStoreSync
-from inspector.serving.engine.wire import Setup, WorkerFunctions
+from inspector.serving.engine.workers.process import WorkerProcess
 from inspector.serving.log import digest
 from inspector.serving.storing import registry
 from inspector.serving.storing.marks import veiled
@@ -26,13 +26,15 @@ from inspector.serving.storing.owners import Owned, Requester, write_owners
 from inspector.serving.storing.shared.remote import Remote
 from inspector.serving.storing.uploads import list_uploads
 from inspector.settings import Settings, read_settings
-from inspector.store.keeping.quota import account
-from inspector.store.keeping.shared import is_marked
+from inspector.store.keeping.quota import account, used_nbytes
+from inspector.store.keeping.shared import is_marked, store_mark
 from inspector.store.reference import CheckpointRef
+from inspector.store.stored import list_checkpoints
 from tests.serving.engine.engine_harness import WAIT, eventually
 from tests.store.s3_server import BUCKET, KEY, SECRET, environment, running_s3
-from tests.store.store_builders import small_checkpoint, upload_of
+from tests.store.store_builders import pack, small_checkpoint, upload_of, uploaded
 
+OLD = 1_000_000_000.0  # seconds since 1970
 SECRETS = (KEY, SECRET, BUCKET)
 
 
@@ -103,10 +105,15 @@ def test_one_server_answers_what_was_uploaded_to_another(tmp_path, monkeypatch, 
     assert not any(secret in caplog.text for secret in SECRETS)
 
 
-def test_workers_are_told_nothing_of_the_store(tmp_path, shared_folder):
+def test_workers_are_told_nothing_of_the_store(tmp_path, shared_folder, folder, monkeypatch):
     settings = server(tmp_path, "a", shared_folder)
-    told = encode(Setup(veiled(settings), WorkerFunctions(), restrict_paths=True))
-    assert str(shared_folder).encode() not in told
+    send, sent = WorkerProcess.send, []
+    monkeypatch.setattr(WorkerProcess, "send", lambda worker, data: (sent.append(data), send(worker, data)))
+    with engine_of(settings) as engine:
+        opened = engine.open(upload_of(settings, folder)).result(WAIT)
+        assert engine.run(opened.fingerprint, "overview").result(WAIT)
+    assert store_mark(settings).encode() in b"".join(sent)
+    assert str(shared_folder).encode() not in b"".join(sent)
     entry = tmp_path / "entry"
     entry.mkdir()
     assert not is_marked(entry, veiled(settings))
@@ -127,6 +134,27 @@ def test_an_upload_that_cannot_be_shared_opens_and_says_so(tmp_path, folder):
         again = engine.open(CheckpointRef("upload", opened.fingerprint)).result(WAIT)
         assert again.warnings == ()
     assert (store / "checkpoints" / f"{opened.fingerprint}.json").is_file()
+
+
+def test_copies_make_room_for_what_an_archive_holds(tmp_path, folder, shared_folder):
+    """What an archive unpacks to is known to its worker alone, which does not know the shared store."""
+    first, second = (server(tmp_path, name, shared_folder) for name in ("a", "b"))
+    with engine_of(first) as engine:
+        opened = engine.open(upload_of(first, folder, prefix="mine/")).result(WAIT)
+    with engine_of(second) as engine:
+        assert engine.run(opened.fingerprint, "overview").result(WAIT)
+    copy = second.home / "checkpoints" / opened.fingerprint
+    for name in (".lock", "manifest.json"):
+        os.utime(copy / name, (OLD, OLD))
+    other = small_checkpoint(tmp_path / "other", seed=1)
+    unpacked = sum(path.stat().st_size for path in other.iterdir())
+    packed = pack(other, tmp_path / "other.zip")
+    full = replace(second, store_nbytes=used_nbytes(second) + unpacked // 2)
+    reference = uploaded(full, {packed.name: packed.read_bytes()})
+    with engine_of(full) as engine:
+        found = engine.open(reference).result(WAIT)
+        assert engine.run(found.fingerprint, "overview").result(WAIT)
+    assert [each.fingerprint for each in list_checkpoints(full)] == [found.fingerprint]
 
 
 class TwoLooks(threading.Event):

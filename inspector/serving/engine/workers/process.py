@@ -25,6 +25,7 @@ from inspector.serving.engine.workers.forking import fork_servers
 from inspector.serving.engine.workers.logs import LOG, follow_log
 from inspector.serving.engine.workers.outside import Outside
 from inspector.serving.engine.workers.worker_folder import WorkerFolder
+from inspector.serving.storing.marks import veiled
 from inspector.serving.storing.registry import discard_upload
 from inspector.settings import MB
 from inspector.store.disk import disk_sentence
@@ -88,7 +89,8 @@ class WorkerProcess:
         self._folder = WorkerFolder(setup.settings)
         self._thread = threading.Thread(target=self._follow, name="worker", daemon=True)
         self._thread.start()
-        setup = replace(setup, network=network, settings=self._folder.settings, outside=tuple(sorted(outside)))
+        told = veiled(self._folder.settings)
+        setup = replace(setup, network=network, settings=told, outside=tuple(sorted(outside)))
         self.send(encode(setup))
 
     @property
