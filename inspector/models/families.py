@@ -324,6 +324,13 @@ def heads_present(config: Mapping[str, Any], names: Collection[str], family: Fam
     return present
 
 
+def writes_text(config: Mapping[str, Any], names: Collection[str], family: Family) -> bool:
+    """Whether a file holds an encoder-decoder's decoder and its output matrix, itself or through a tie."""
+    held = {modern(name) for name in names}
+    decodes = any(".decoder." in f".{name}" for name in held)
+    return decodes and _projects(family, held, tied=declares_tie(config, family))
+
+
 def with_this_head(names: Collection[str], families: Mapping[str, Family]) -> list[str]:
     """Model types of which a file holds the whole masked-LM head, by the names of its tensors."""
     held = {modern(name) for name in names}

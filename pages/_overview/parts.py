@@ -117,7 +117,7 @@ def _draw_heads(overview: Overview) -> None:
         f":green-badge[:material/check: {HEADS[head][0]}]"
         if there == "present"
         else f":gray-badge[{HEADS[head][0]}: absent]"
-        for head, there in overview.heads.items()
+        for head, there in overview.all_heads.items()
     ]
     st.markdown(" ".join(badges), help=HEADS_BY_WEIGHTS)
 

@@ -15,7 +15,7 @@ from inspector.analyses.overview.result_tensors import StoredTensors
 from inspector.analyses.overview.words import BY_NAMES, HEAD_IS_ABSENT, MANY_ROWS, NO_NUMBERS, UNKNOWN_CODES
 from inspector.errors import InspectorError, MissingLibraryError, NotInCheckpointError
 from inspector.models.checkpoint import StagedCheckpoint
-from inspector.models.families import FAMILIES, declares_tie, in_file
+from inspector.models.families import FAMILIES, declares_tie, in_file, writes_text
 from inspector.progress import Progress
 from inspector.request import answers
 from inspector.results.checkpoint import TokenizerInfo
@@ -33,6 +33,7 @@ from inspector.text import some
 # What configs call the same size.
 LAYERS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers", "encoder_layers")
 WIDTH = ("hidden_size", "n_embd", "d_model", "dim")
+TEXT_TO_TEXT = ("ForConditionalGeneration", "MTModel")  # ends of the names of encoder-decoders that write text
 HEAD_OF_CLASS = {
     "ForMaskedLM": "masked_lm",
     "ForPreTraining": "masked_lm",
@@ -81,6 +82,7 @@ def overview(checkpoint: StagedCheckpoint, request: OverviewRequest, *, progress
         d_model=_first(config, WIDTH) or columns,
         layers=_layers(checkpoint) or (gguf.layers if gguf else None),
         heads=heads,
+        text_to_text=_text_to_text(checkpoint),
         tokenizer=tokenizer,
         warnings=(
             *manifest.warnings,
@@ -223,6 +225,18 @@ def _layers(checkpoint: StagedCheckpoint) -> int | None:
 def _first(config: Mapping[str, Any], keys: tuple[str, ...]) -> int | None:
     found = read_setting(config, *keys).value
     return found if isinstance(found, int) else None
+
+
+def _text_to_text(checkpoint: StagedCheckpoint) -> str:
+    """Whether an encoder-decoder's language model is in the files; "" for other classes."""
+    config = checkpoint.manifest.config or {}
+    architecture = str(next(iter(config.get("architectures") or ()), ""))
+    if not (architecture.endswith(TEXT_TO_TEXT) and read_setting(config, "is_encoder_decoder").value is True):
+        return ""
+    if checkpoint.family:
+        names = [*checkpoint.tensors.names, *checkpoint.manifest.aliases, *checkpoint.unread.codes.values()]
+        return "present" if writes_text(config, names, checkpoint.family) else "absent"
+    return "absent" if _lacks_its_head(checkpoint) else "present"
 
 
 def _head_warnings(checkpoint: StagedCheckpoint, heads: Mapping[str, str]) -> list[str]:

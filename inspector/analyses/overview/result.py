@@ -69,6 +69,7 @@ class Overview:
     listed_tensors: tuple[ListedTensor, ...] | None = None  # None: not requested
     adapter: bool = False  # the weights are an adapter's, which `adapter` describes
     gguf: GgufFacts | None = None  # what GGUF files say of themselves; None: there are none
+    text_to_text: str = local(default="")  # as in `heads`, of an encoder-decoder; empty: it is none
     experts: bool = local(default=False)  # config.json names a number of experts, which `experts` measures
     pipeline: tuple[str, ...] = ()  # what sentence-transformers runs one after another; none without modules.json
 
@@ -76,6 +77,11 @@ class Overview:
     def mask_token(self) -> str | None:
         """The tokenizer's mask token."""
         return self.tokenizer.mask_token if self.tokenizer else None
+
+    @property
+    def all_heads(self) -> dict[str, str]:
+        """The heads, and that of an encoder-decoder's language model: head -> "present" or "absent"."""
+        return {**({"text_to_text": self.text_to_text} if self.text_to_text else {}), **self.heads}
 
     @property
     def is_causal(self) -> bool:

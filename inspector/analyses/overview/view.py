@@ -92,14 +92,14 @@ def _draw(overview: Overview, theme: Theme, *, narrow: bool = False) -> go.Figur
 def _heads(overview: Overview) -> Iterator[Block]:
     import pandas as pd
 
-    present = [head for head, state in overview.heads.items() if state == "present"]
+    present = [head for head, state in overview.all_heads.items() if state == "present"]
     yield Sentence(f"{words.HEADS_BY_WEIGHTS} {words.NO_ABSENT_HEAD if present else words.NO_HEAD}")
     yield Table(
         "heads",
         "Heads",
         pd.DataFrame(
             {"head": words.HEADS[head][0], "answers": words.HEADS[head][1], "in_the_files": state}
-            for head, state in overview.heads.items()
+            for head, state in overview.all_heads.items()
         ),
     )
 
@@ -109,7 +109,7 @@ def _files(overview: Overview) -> Table:
 
 
 def _facts(overview: Overview) -> dict[str, str]:
-    heads = {state: [words.HEADS[head][0] for head, each in overview.heads.items() if each == state]
+    heads = {state: [words.HEADS[head][0] for head, each in overview.all_heads.items() if each == state]
              for state in ("present", "absent")}  # fmt: skip
     return {
         "Parameters": f"{overview.unique_parameters:,}, counting each stored number once",

@@ -20,6 +20,7 @@ HEADS = {
     "token_classification": ("Token classification", "Which label fits each token?"),
     "question_answering": ("Question answering", "Where in the text is the answer?"),
     "multiple_choice": ("Multiple choice", "Which ending fits best?"),
+    "text_to_text": ("Text to text", "Which text follows from this one?"),
 }
 UNKNOWN_CODES = "{names} are quantized in an unknown way, so nothing is computed from them."
 NO_NUMBERS = (
@@ -126,7 +127,7 @@ def headline(overview: Overview) -> str:
     gguf = overview.gguf and f"a GGUF file of the architecture {overview.gguf.architecture or 'that it does not state'}"
     what = overview.architecture or overview.model_type or gguf or "a checkpoint without config.json"
     dtypes = " and ".join(overview.dtypes) or "no tensors"
-    present = [HEADS[head][0] for head, state in overview.heads.items() if state == "present"]
+    present = [HEADS[head][0] for head, state in overview.all_heads.items() if state == "present"]
     heads = f"with weights for {' and '.join(present)}" if present else "without a task head"
     return (
         f"{overview.name} is {what}: {count_text(overview.unique_parameters)} parameters in {dtypes}, "

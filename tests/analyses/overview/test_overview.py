@@ -12,11 +12,12 @@ from safetensors.torch import load_file, save_file
 from transformers import T5ForConditionalGeneration
 
 from inspector.analyses.overview.compute import overview
-from inspector.analyses.overview.words import PARAMETERS
+from inspector.analyses.overview.words import PARAMETERS, headline
 from inspector.analyses.sharing.compute import sharing
 from inspector.report.provenance import content_fingerprint
+from inspector.results.plain import to_json
 from tests.conftest import silent
-from tests.families import random_model, save_checkpoint
+from tests.families import ENCODER_DECODER, MIXTURES, UNLISTED, random_model, save_checkpoint
 from tests.sentences import NO_TOKENIZER
 from tools.bench._sparse import write_shard
 
@@ -146,3 +147,36 @@ def test_copies_of_a_tied_matrix_count_as_the_page_says(tmp_path, open_path, equ
     assert found.nbytes_in_memory == 4 * stored
     assert sharing(checkpoint, progress=silent).unique_parameters == loaded
     assert "A matrix that the files store twice may count twice: Parameter sharing" in PARAMETERS
+
+
+TEXT_TO_TEXT = [name for name in (*ENCODER_DECODER, *UNLISTED, *MIXTURES)
+                if name.endswith(("ForConditionalGeneration", "MTModel"))]  # fmt: skip
+
+
+@pytest.mark.parametrize("architecture", TEXT_TO_TEXT)
+def test_an_encoder_decoder_has_its_head_as_its_class_says(tmp_path, open_path, architecture):
+    model = random_model(architecture)
+    result = overview(open_path(save_checkpoint(model, tmp_path / "whole")), progress=silent)
+    if not model.config.is_encoder_decoder:
+        assert result.text_to_text == ""
+        return
+    assert result.text_to_text == "present"
+    assert "Text to text" in headline(result)
+    assert "text_to_text" not in to_json(result)["heads"]
+
+
+@pytest.mark.parametrize(
+    "architecture", ["BartForConditionalGeneration", "PegasusForConditionalGeneration", "MarianMTModel"]
+)
+def test_an_encoder_decoder_without_its_output_matrix_has_no_head(tmp_path, open_path, architecture):
+    folder = save_checkpoint(random_model(architecture, tie_word_embeddings=False), tmp_path / "cut")
+    whole = overview(open_path(folder), progress=silent)
+    tensors = load_file(folder / "model.safetensors")
+    del tensors["lm_head.weight"]
+    save_file(tensors, folder / "model.safetensors")
+    assert (whole.text_to_text, overview(open_path(folder), progress=silent).text_to_text) == ("present", "absent")
+
+
+def test_an_encoder_alone_writes_no_text(tmp_path, open_path):
+    result = overview(open_path(save_checkpoint(random_model("T5EncoderModel"), tmp_path / "e")), progress=silent)
+    assert result.text_to_text == ""
