@@ -40,7 +40,7 @@ COLUMNS = {
     "pseudo_log_likelihood": st.column_config.NumberColumn("pseudo-log-likelihood", format="%.3f"),
 }
 PRECISE = {  # small changes with digits enough
-    "cosine": st.column_config.NumberColumn("cosine", format="%.8g"),
+    "cosine": st.column_config.NumberColumn("cosine", format="%.8g", width=110),  # all its digits
     "distance": st.column_config.NumberColumn("distance", format="%.4g"),
     "max_abs": st.column_config.NumberColumn("largest difference", format="%.4g"),
     "relative_change": st.column_config.NumberColumn("relative change", format="%.4g"),
