@@ -16,7 +16,8 @@ import yaml
 from safetensors.torch import load_file, save_file
 from transformers import BertConfig, BertForMaskedLM
 
-from inspector.cli.commit_hook import command
+from inspector.cli import commit_hook
+from inspector.cli.commit_hook import command, main
 
 ROOT = Path(__file__).parents[2]
 DEMOS = ROOT / "inspector/demo"
@@ -73,6 +74,11 @@ def test_the_action_annotates_what_is_wrong_and_fails(tmp_path: Path, broken: Pa
     assert "NaN and infinity" in summary
 
 
+def test_a_refused_checkpoint_has_its_status_although_no_report_is_made(tmp_path: Path) -> None:
+    status, printed, _, outputs = run_check(tmp_path, checkpoint=str(tmp_path), report=str(tmp_path / "r.html"))
+    assert (status, outputs) == (2, "status=2\n"), printed
+
+
 def test_options_reach_the_command(tmp_path: Path, broken: Path) -> None:
     inputs = {"checkpoint": str(broken), "options": "--values none --strict"}
     status, _, summary, _ = run_check(tmp_path, **inputs)
@@ -83,7 +89,8 @@ def test_options_reach_the_command(tmp_path: Path, broken: Path) -> None:
 def test_the_action_installs_what_the_package_is_called() -> None:
     steps: list[dict[str, Any]] = ACTION["runs"]["steps"]
     assert steps[0]["run"] == 'python -m pip install --quiet "$PACKAGE"'
-    assert ACTION["inputs"]["package"]["default"] == "checkpoint-inspector[models]"
+    package = steps[0]["env"]["PACKAGE"]
+    assert package == "${{ inputs.package || format('{0}[models]', github.action_path) }}"  # its own version
     assert all(each["shell"] == "bash" for each in steps if "run" in each)
 
 
@@ -108,10 +115,34 @@ def test_the_hook_checks_each_folder_once_shards_together(tmp_path: Path) -> Non
     )  # fmt: skip
     model = BertForMaskedLM(config)
     model.save_pretrained(tmp_path / "a b", max_shard_size="60KB")
-    files = sorted(map(str, (tmp_path / "a b").iterdir()))
+    folder = tmp_path / "a b"
+    files = sorted(map(str, folder.iterdir()))
     assert len(files) == 4
     words = [*HOOK["args"], *files]
-    assert command(words) == [sys.executable, "-m", "inspector", "check", "--values", "none", str(tmp_path / "a b")]
-    module = HOOK["entry"].split()[1:]
-    done = subprocess.run([sys.executable, *module, *words], capture_output=True, text=True, check=False, cwd=ROOT)
+    python = [sys.executable, "-P", "-m", "inspector"]
+    assert command(words) == [*python, "check", "--values", "none", "--", str(folder)]
+    assert HOOK["entry"].split()[0] == "python"
+    hook = [sys.executable, *HOOK["entry"].split()[1:]]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([*hook, *words], capture_output=True, text=True, check=False, cwd=tmp_path, env=environment)
     assert (done.returncode, "Only headers were read." in done.stdout) == (0, True), done
+
+
+def test_the_hook_leaves_files_alone_that_are_no_checkpoints(tmp_path: Path) -> None:
+    for name in ("app/config.json", "1_Pooling/config.json", "-o/model.safetensors"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_bytes(b"{}")
+    plain = [str(tmp_path / name) for name in ("app/config.json", "1_Pooling/config.json")]
+    assert command(plain) is None
+    assert main(plain) == 0
+    baseline, weights = plain[0], str(tmp_path / "-o/model.safetensors")
+    check = command(["--baseline", baseline, "--strict", *plain, weights])
+    assert check is not None
+    assert check[5:] == ["--baseline", baseline, "--strict", "--", str(tmp_path / "-o")]
+
+
+@pytest.mark.parametrize(("status", "told"), [(0, 0), (1, 1), (2, 2), (3, 0)])
+def test_what_could_not_be_checked_stops_no_commit(monkeypatch, tmp_path: Path, status: int, told: int) -> None:
+    (tmp_path / "model.safetensors").write_bytes(b"")
+    monkeypatch.setattr(commit_hook.subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], status))
+    assert main([str(tmp_path / "model.safetensors")]) == told

@@ -97,6 +97,7 @@ def test_a_checkpoint_that_gave_no_answer_is_a_run_that_failed_and_names_are_quo
     assert text.isascii()
     assert not unknown(Sarif.model_validate_json(text))
     done, refused = json.loads(text)["runs"]
+    assert done["automationDetails"]["id"] != refused["automationDetails"]["id"] == "gone/"
     (found,) = done["results"]
     uri = found["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
     assert uri.isascii()

@@ -30,7 +30,10 @@ def as_sarif(found: Sequence[tuple[str, Checks | str]], *, strict: bool) -> str:
         found: Of each its name, and its checks, or the sentence that says why there are none.
         strict: Warnings are errors.
     """
-    runs = [_run(name, each, strict=strict) for name, each in found]
+    runs = [
+        {**_run(name, each, strict=strict), "automationDetails": {"id": f"{quote(name)}/"}}  # or GitHub refuses several
+        for name, each in found
+    ]
     return json.dumps({"$schema": SCHEMA, "version": VERSION, "runs": runs}, indent=2) + "\n"
 
 
