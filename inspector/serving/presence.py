@@ -28,19 +28,32 @@ async def show_server(settings: Settings, readiness: Readiness) -> None:
 
     Until the task is cancelled. A server that cannot write shows nothing until it can.
     """
-    since = datetime.now(UTC).isoformat(timespec="seconds")
-    shown: ShownServer | None = None
-    told: RunningServer | None = None
+    presence = _Presence(settings, readiness)
     try:
         while True:
             with suppress(Exception):  # the next look may succeed; of a full disk, readiness tells
-                faults = await run_in_threadpool(readiness.look)
-                now = RunningServer(os.getpid(), inspector.__version__, since, faults)
-                if now != told:
-                    shown = shown or ShownServer(settings)
-                    shown.show(replace(server_limits(settings, None), server=now))
-                    told = now
+                await run_in_threadpool(presence.look)  # a disk that hangs holds up no user
             await asyncio.sleep(LOOK_SECONDS)
     finally:
-        if shown:
-            shown.close()
+        await run_in_threadpool(presence.close)
+
+
+class _Presence:
+    """What this server shows, as it was found last."""
+
+    def __init__(self, settings: Settings, readiness: Readiness) -> None:
+        self._settings, self._readiness = settings, readiness
+        self._since = datetime.now(UTC).isoformat(timespec="seconds")
+        self._shown: ShownServer | None = None
+        self._told: RunningServer | None = None
+
+    def look(self) -> None:
+        now = RunningServer(os.getpid(), inspector.__version__, self._since, self._readiness.look())
+        if now != self._told:
+            self._shown = self._shown or ShownServer(self._settings)
+            self._shown.show(replace(server_limits(self._settings, None), server=now))
+            self._told = now
+
+    def close(self) -> None:
+        if self._shown:
+            self._shown.close()

@@ -19,6 +19,8 @@ from inspector.serving.readiness import Readiness
 from inspector.serving.trial import Server, start_app, wait_until_up
 from inspector.settings import Settings, read_settings
 from inspector.store.keeping.servers import SERVERS, SHOWN, running_servers
+from tests.models.loops import run
+from tests.serving.engine.engine_harness import eventually
 
 
 @pytest.fixture
@@ -72,25 +74,23 @@ def test_the_commands_tell_of_the_server_that_runs_and_not_of_one_that_was_kille
 
 def wait_until_shown(settings: Settings) -> None:
     """Until a server shows itself; it does so right after it answers."""
-    while not running_servers(settings):
-        os.sched_yield()
+    eventually(lambda: running_servers(settings))
 
 
 def shown_while(settings: Settings, look: Callable[[Settings], tuple[str, ...]], until: Callable[[], bool]) -> None:
     """Show a server of this process until something holds."""
 
-    async def run() -> None:
+    async def shown() -> None:
         showing = asyncio.create_task(show_server(settings, Readiness(settings, look=look)))
-        while not until():
-            await asyncio.sleep(0)
+        await asyncio.to_thread(eventually, until)
         showing.cancel()
         await asyncio.gather(showing, return_exceptions=True)
 
-    asyncio.run(run())
+    run(shown())
 
 
 def test_what_is_wrong_is_shown_as_soon_as_it_is_found_and_nothing_once_the_server_stops(settings, monkeypatch):
-    monkeypatch.setattr(presence, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(presence, "LOOK_SECONDS", 0.01)
     monkeypatch.setattr("inspector.serving.readiness.FRESH_SECONDS", 0.0)
     seen = []
 
@@ -105,7 +105,7 @@ def test_what_is_wrong_is_shown_as_soon_as_it_is_found_and_nothing_once_the_serv
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"server": 3, "limits": []}', '{"server": {"pid": 1}}'])
 def test_what_cannot_be_read_is_no_server(settings, monkeypatch, text):
-    monkeypatch.setattr(presence, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(presence, "LOOK_SECONDS", 0.01)
 
     def damaged() -> bool:
         shown = [*settings.home.glob(f"{SERVERS}/*/{SHOWN}")]
