@@ -49,6 +49,7 @@ class _Metrics:
         self._settings, self._is_ready = settings, is_ready
         self._jobs: WeakSet[Counted] = WeakSet()  # under way
         self._lock = Lock()
+        self.server: Any = None  # that answers
         self.registry = prometheus.CollectorRegistry()
         prometheus.ProcessCollector(registry=self.registry)
         self._seconds = prometheus.Histogram(
@@ -136,6 +137,7 @@ def start_metrics(address: tuple[str, int] | None, settings: Settings, is_ready:
     metrics = _Metrics(settings, is_ready)
     try:
         server, _ = prometheus.start_http_server(address[1], address[0], metrics.registry)
+        metrics.server = server
     except OSError as error:
         raise SettingsError(
             f"Nothing can listen at INSPECTOR_METRICS, {address[0]}:{address[1]} ({error.strerror}): set it to a "

@@ -5,6 +5,9 @@ Both are forgotten when the server stops.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from threading import Lock
 
@@ -24,6 +27,7 @@ class Notice:
 
 
 _lock = Lock()
+_begun = ContextVar("begun", default=False)
 _shown = [Notice()]
 
 
@@ -47,10 +51,20 @@ def drain(draining: bool, by: str) -> None:
 
 
 def refuse_new_work() -> None:
-    """Say so where no new work is taken.
+    """Say so where no new work is taken; what belongs to work that has begun is none.
 
     Raises:
         WorkerError: If none is.
     """
-    if notice().draining:
+    if notice().draining and not _begun.get():
         raise WorkerError(DRAINING)
+
+
+@contextmanager
+def part_of_begun_work() -> Iterator[None]:
+    """Count what is asked here, and in copies of this context, as part of work that has begun: it goes on."""
+    token = _begun.set(True)
+    try:
+        yield
+    finally:
+        _begun.reset(token)

@@ -16,6 +16,7 @@ from inspector.report.page import write_page
 from inspector.results.checkpoint import Opened
 from inspector.serving.engine.asking import asks
 from inspector.serving.engine.protocol import Engine, Progress, Status
+from inspector.serving.notice import part_of_begun_work, refuse_new_work
 
 ASKING, DRAWING = 0.5, 0.45  # shares of the whole: asking the model, drawing pictures
 PICTURES = threading.Lock()  # one browser at a time, however many people want pictures
@@ -51,7 +52,9 @@ class Making:
         self._error: InspectorError | None = None
         self._cancelled = threading.Event()
         self._settled = threading.Event()
-        threading.Thread(target=copy_context().run, args=(self._run,), name="report", daemon=True).start()
+        refuse_new_work()
+        with part_of_begun_work():
+            threading.Thread(target=copy_context().run, args=(self._run,), name="report", daemon=True).start()
 
     @property
     def status(self) -> Status:

@@ -60,10 +60,10 @@ def draw_administration() -> None:
         return
     shown = notice()
     told = shown != Notice()  # the banner above moves this, which folds it
+    st.session_state["message to all"], st.session_state["take no new work"] = shown.message, shown.draining
     with st.expander("Administration", expanded=told, icon=":material/admin_panel_settings:"):
         st.text_input(
             "Message to all users",
-            shown.message,
             key="message to all",
             max_chars=MOST_CHARACTERS,
             placeholder="Shown on top of every page",
@@ -71,7 +71,6 @@ def draw_administration() -> None:
         )
         st.toggle(
             "Take no new work",
-            shown.draining,
             key="take no new work",
             help="Before a restart: what is under way ends, what is known is still answered, and the ready address "
             "sends load balancers elsewhere. Only for this server, until it stops.",

@@ -24,6 +24,7 @@ from inspector.serving.trial import free_port, start_app, wait_until_up
 from inspector.settings import read_settings
 from inspector.store.manifests.entries import MAPS
 from inspector.store.reference import CheckpointRef
+from tests.serving.engine.engine_harness import eventually
 
 Numbers = dict[tuple[str, ...], float]  # by name and labels
 
@@ -48,6 +49,7 @@ def counting(tmp_path: Path) -> Iterator[Callable[[], Numbers]]:
     port = start_metrics(("127.0.0.1", 0), settings, lambda: next(ready))
     assert port
     yield lambda: numbers_at(port)
+    metrics._started[0].server.shutdown()
     LOG.handlers[:] = handlers
     LOG.setLevel(level)
     metrics._started.clear()
@@ -141,6 +143,7 @@ def test_a_server_answers_there_and_not_at_its_own_address(tmp_path):
     server = start_app(tmp_path, INSPECTOR_METRICS=str(port))
     try:
         wait_until_up(server)
+        eventually(lambda: numbers_at(port)["inspector_ready",] == 1)  # its first look may take a while
         found = numbers_at(port)
         with urllib.request.urlopen(f"{server.url}/metrics", timeout=60) as answer:
             assert b"inspector_ready" not in answer.read()

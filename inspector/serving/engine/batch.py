@@ -12,6 +12,7 @@ from inspector.batch.asking import BatchEntry, without_answer
 from inspector.errors import CancelledError, InspectorError
 from inspector.results.checkpoint import Opened
 from inspector.serving.engine.protocol import Engine, Job
+from inspector.serving.notice import part_of_begun_work, refuse_new_work
 from inspector.store.origins.snapshots import Snapshot
 
 Wait = Callable[[Job[Any]], Any]  # for a job's result; a batch that is cancelled cancels the job
@@ -36,7 +37,9 @@ class Batch:
         self._release = release
         self._lock = threading.Lock()
         self._cancelled = False
-        self._context = copy_context()  # of whoever began it: its jobs wait in that tab
+        refuse_new_work()
+        with part_of_begun_work():
+            self._context = copy_context()  # of whoever began it: its jobs wait in that tab
         self._jobs: set[Job[Any]] = set()
         self._busy: dict[int, str] = {}  # number -> name of what is being asked
 

@@ -27,10 +27,9 @@ def start_engine(settings: Settings, *, restrict_paths: bool = True, spare: bool
     if settings.engine == "ray":
         from inspector.serving.engine.ray.engine import RayEngine
 
-        with _LOCK:
-            if restrict_paths and spare and any(engine.serves(settings) for engine in _joined):
-                return _joined[0]
-        return RayEngine(settings, restrict_paths=restrict_paths, spare=spare)
+        if not (restrict_paths and spare):
+            return RayEngine(settings, restrict_paths=restrict_paths, spare=spare)
+        return _join(settings)
     return LocalEngine(settings, restrict_paths=restrict_paths, spare=spare)
 
 
@@ -39,10 +38,14 @@ def cluster_fault(settings: Settings) -> str:
 
     The first look joins the cluster, with the engine that pages then ask.
     """
+    return _join(settings).fault()
+
+
+def _join(settings: Settings) -> RayEngine:
+    """The one engine of this server that asks the cluster, whoever needs it first."""
     from inspector.serving.engine.ray.engine import RayEngine
 
     with _LOCK:
         if not any(engine.serves(settings) for engine in _joined):
             _joined[:] = [RayEngine(settings)]
-        engine = _joined[0]
-    return engine.fault()
+        return _joined[0]

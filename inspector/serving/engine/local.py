@@ -118,6 +118,7 @@ class LocalEngine:
     def open(self, reference: CheckpointRef, *, whole: bool = False) -> LocalJob:
         """Stage a checkpoint; see the protocol."""
         origin = reference.origin
+        whole = whole and origin.downloads  # others have nothing to fetch, and one name for the answer
         known = known_headers(reference.value, self._settings) if origin.downloads and not whole else ()
         request = OpenRequest(reference, origin.lies(self._settings), whole, known)
         return self._ask(("whole" if whole else "open", str(reference)), request, keep=origin.fixed)
@@ -296,13 +297,14 @@ class LocalEngine:
             self._settle(job, error)
 
     def _drop(self, worker: WorkerProcess, error: InspectorError) -> None:
+        asked = ", ".join(sorted({job.question for job in worker.jobs}))
         if self._pool.drop(worker) and isinstance(error, WorkerError):
             when = datetime.now(UTC).isoformat(timespec="seconds")
             self._endings.append(Ending(when, worker.name, str(error)))
             record(
                 "worker ended",
                 checkpoint=digest(worker.fingerprint or ""),
-                question=", ".join(sorted({job.question for job in worker.jobs})),
+                question=asked,
                 cause=limits.cause_of(error),
                 reason=str(error),
             )
@@ -372,12 +374,14 @@ class LocalEngine:
                     continue  # settled when the shared store has it
             self._forget_gone(job, outcome)
             self._settle(job, outcome, nbytes // len(jobs))
-        worker.jobs = ()
         # A process that has read a checkpoint serves no other one.
         fatal = next((each for each in outcomes if isinstance(each, WorkerError)), None)
         if fatal:
-            self._drop(worker, fatal)
-        elif worker.fingerprint is None or worker.spent:
+            self._drop(worker, fatal)  # which tells what it was asked
+        worker.jobs = ()
+        if fatal:
+            return
+        if worker.fingerprint is None or worker.spent:
             self._pool.drop(worker)
 
     def _open_fetched(self, job: LocalJob, request: OpenRequest) -> None:

@@ -19,6 +19,7 @@ from inspector.errors import CheckpointError, InspectorError
 from inspector.results.checkpoint import Opened
 from inspector.serving.bodies import ReceivedUpload
 from inspector.serving.engine.protocol import Job
+from inspector.serving.notice import part_of_begun_work
 from inspector.serving.storing import registry, room
 from inspector.serving.storing.arriving import Received
 from inspector.serving.uploads import PENDING, browser_of
@@ -81,7 +82,8 @@ class Arrival:
         """
         reference = self.store()
         if self._opening is None:
-            self._opening = session.engine().open(CheckpointRef.parse(reference))
+            with part_of_begun_work():  # it has come, and would be lost
+                self._opening = session.engine().open(CheckpointRef.parse(reference))
         return session.wait_for_opening(self._opening, reference)
 
     def release(self) -> None:

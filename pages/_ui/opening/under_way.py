@@ -47,8 +47,8 @@ class Preview:
         self.reference = str(Outline(upload))
         self.files = files
         self.before = running.first()  # what was open before this is
-        self._opening: Job[Opened] = session.engine().open(CheckpointRef(Outline.word, upload))
         self._discard = weakref.finalize(self, registry.discard_upload, upload, settings=settings())
+        self._opening: Job[Opened] = session.engine().open(CheckpointRef(Outline.word, upload))
 
     def opened(self) -> Opened | None:
         """The checkpoint; None: it is being opened, or is none yet, as where a shard is missing."""
