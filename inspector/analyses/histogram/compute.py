@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -133,7 +134,8 @@ def _count(finite: torch.Tensor) -> _Counted:
     scaled = torch.ldexp(finite.double(), torch.tensor(-power))
     begin, end = math.ldexp(low, -power), math.ldexp(high, -power)
     if low == high:
-        begin, end = begin - 0.5, end + 0.5
+        limit = math.ldexp(sys.float_info.max, -power) if power == sys.float_info.max_exp else math.inf
+        begin, end = max(begin - 0.5, -limit), min(end + 0.5, limit)
     counts = torch.histc(scaled, BINS, begin, end)
     step = (end - begin) / BINS
     edges = (*(begin + step * place for place in range(BINS)), end)

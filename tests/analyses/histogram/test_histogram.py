@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -112,6 +114,22 @@ def test_numbers_at_the_ends_of_their_dtype_are_counted(open_path, tmp_path, lar
     bars = histogram_figure(found, name="a").data[0]
     assert np.isfinite(bars.x).all()
     assert np.isfinite(bars.width).all()
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("size", [1, 32])
+@pytest.mark.parametrize("number", [sys.float_info.max, 2.0**1023, 2.0**1022, 1e-320, 5e-324])
+def test_a_constant_at_the_ends_of_its_dtype_is_counted(open_path, tmp_path, number, size, sign):
+    state = random_model("BertModel").state_dict() | {"x": torch.full((size,), sign * number, dtype=torch.float64)}
+    folder = save_checkpoint(random_model("BertModel"), tmp_path / "a")
+    save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
+    found = histogram(open_path(folder), tensor="x", progress=silent)
+    assert (found.least, found.most, found.mean) == (sign * number,) * 3
+    assert found.rms == pytest.approx(number)
+    assert sum(found.counts) == size
+    assert np.isfinite(found.edges).all()
+    assert found.edges[0] <= sign * number <= found.edges[-1]
+    assert found.edges[0] < found.edges[-1]
 
 
 def test_complex_numbers_have_no_histogram(open_path, tmp_path):
