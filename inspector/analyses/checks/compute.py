@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 
 from inspector.analyses.checks import words, words_loading
 from inspector.analyses.checks.compute_dtypes import DTYPES, check_dtypes
@@ -74,6 +75,7 @@ def check(checkpoint: StagedCheckpoint, request: CheckRequest, *, progress: Prog
         by_name |= {name: nothing_to_check(name, words.NO_MODEL) for name in unmade}
     if said := checkpoint.manifest.says_all:
         by_name = {name: _from(said, each) for name, each in by_name.items()}
+        ties = tuple(replace(row, reason=_named(said, row.reason)) for row in ties)
     counted = Counter(each.status for each in by_name.values())
     return Checks(
         name=checkpoint.name,
@@ -90,12 +92,13 @@ def check(checkpoint: StagedCheckpoint, request: CheckRequest, *, progress: Prog
 
 def _from(file: str, check: Check) -> Check:
     """A check that names the file which settings are from, where that is not config.json."""
-
-    def named(text: str) -> str:
-        return re.sub(rf"(?<!\w){re.escape(CONFIG)}", lambda _: file, text)  # generation_config.json is another
-
+    named = partial(_named, file)
     evidence = (replace(each, subject=named(each.subject), detail=named(each.detail)) for each in check.evidence)
     return replace(check, detail=named(check.detail), next_step=named(check.next_step), evidence=tuple(evidence))
+
+
+def _named(file: str, text: str) -> str:
+    return re.sub(rf"(?<!\w){re.escape(CONFIG)}", lambda _: file, text)  # generation_config.json is another
 
 
 def _by_headers(checkpoint: StagedCheckpoint, progress: Progress) -> tuple[tuple[Check, ...], Loaded]:

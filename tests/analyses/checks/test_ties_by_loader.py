@@ -27,6 +27,7 @@ from tests.analyses.checks.test_loading import SOUND
 from tests.analyses.checks.tied_cases import CASES, HEADS, HELD, SAID, TieCase, models, observe, write_case
 from tests.conftest import silent
 from tests.families import random_model, save_checkpoint
+from tests.gguf_models import convert, small_model
 
 KEPT = json.loads((Path(__file__).parent / "ties_of_transformers_4.json").read_text())
 FIVE = f"transformers {transformers.__version__}"
@@ -133,6 +134,17 @@ def test_a_pytorch_file_has_vllm_tie_what_it_would_load_from_safetensors(checked
     torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
     (folder / "model.safetensors").unlink()
     assert of(checked(folder), VLLM).outcome == "trained head thrown away"
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_a_gguf_file_has_no_config_that_ties_and_no_rule_of_vllm(checked, tmp_path, tied):
+    convert(small_model("qwen2", tie_word_embeddings=tied), tmp_path / "model.gguf", "qwen2")
+    checks = checked(tmp_path / "model.gguf")
+    assert of(checks, FIVE).outcome == ("shared" if tied else "separate")
+    assert "model.gguf" in of(checks, FIVE).reason
+    assert (of(checks, VLLM).outcome, of(checks, VLLM).ties) == ("not known", None)
+    assert "GGUF" in of(checks, VLLM).reason
+    assert not any("config.json" in row.reason for row in checks.ties)
 
 
 def test_the_classes_of_vllm_are_transformers_own():

@@ -141,6 +141,8 @@ def _of_transformers_5(
 
 def _of_vllm(checkpoint: StagedCheckpoint, architecture: str, names: TiedNames, held: HeldHead) -> TieRow:
     config = checkpoint.config
+    if checkpoint.manifest.is_gguf:
+        return TieRow(VLLM, "not known", words.NO_GGUF.format(VLLM), "", None, held)
     text = VLLM_LANGUAGE_MODELS.get(architecture)
     if text == "":
         text = modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.get(read_setting(config, "model_type").value)

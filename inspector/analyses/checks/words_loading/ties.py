@@ -29,6 +29,7 @@ TIE = (
 DEFAULT = "the default of its config class"
 NO_TYPE = "{} has no rule here for model type {}."
 NO_CLASS = "Of {}, which was read and not run, no rule is known for {}."
+NO_GGUF = "Of {}, which was read and not run, no rule is known for GGUF files."
 KINDS: Mapping[str, str] = {
     "always": "The class always ties",
     "never": "The class never ties",
