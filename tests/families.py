@@ -102,6 +102,15 @@ MIXTURES: dict[str, dict[str, Any]] = {
         "num_local_experts": 4, "num_experts_per_tok": 2, "shared_intermediate_size": 24},
     "SwitchTransformersForConditionalGeneration": T5 | {
         "num_experts": 4, "num_sparse_encoder_layers": 1, "num_sparse_decoder_layers": 1, "expert_capacity": 64},
+    "Ernie4_5_VLMoeForConditionalGeneration": {
+        "text_config": DECODER | {
+            "moe_num_experts": 4, "moe_k": 2, "moe_intermediate_size": [24, 12], "moe_num_shared_experts": 1,
+            "bos_token_id": 2, "eos_token_id": 3, "num_hidden_layers": 3,
+            "rope_parameters": {"rope_type": "default", "rope_theta": 500.0, "mrope_section": [3, 3, 2]}},
+        "vision_config": {
+            "depth": 1, "hidden_size": 32, "num_heads": 2, "intermediate_size": 48, "patch_size": 4},
+        "image_token_id": 50, "image_start_token_id": 51, "image_end_token_id": 52, "video_token_id": 53,
+        "video_start_token_id": 54, "video_end_token_id": 55},
     "NllbMoeForConditionalGeneration": BART | {"num_experts": 4, "encoder_sparse_step": 1, "decoder_sparse_step": 1},
 }  # fmt: skip
 # Families whose layers have another name or are counted otherwise, whose halves have a config each, whose states are

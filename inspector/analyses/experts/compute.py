@@ -44,8 +44,8 @@ def experts(checkpoint: StagedCheckpoint, request: ExpertsRequest, *, progress: 
     mixtures = find_mixtures(model)
     if not mixtures:
         raise NotInCheckpointError(
-            f"{checkpoint.name} is no mixture of experts: its class, {type(model).__name__}, has no router that "
-            "chooses among experts."
+            f"No experts are known in {checkpoint.name}: its class, {type(model).__name__}, has none, or keeps them or "
+            "their router in a way that is not read here."
         )
     weights = ExpertWeights(checkpoint, model, checkpoint.places(model))
     measured: list[MeasuredExpert] = []
@@ -59,7 +59,8 @@ def experts(checkpoint: StagedCheckpoint, request: ExpertsRequest, *, progress: 
         measured += found
         places += [ExpertPlace(mixture.path, expert) for expert in range(mixture.count)]
         rows += _rows(mixture, found, weights, uses)
-        shared += _shared(mixture, model, weights)
+        listed = {each["module"] for each in shared}  # blocks of one layer may have one beside them
+        shared += (each for each in _shared(mixture, model, weights) if each["module"] not in listed)
     progress(None, "Comparing experts")
     duplicates = find_duplicates(weights, measured)
     table = pd.DataFrame(rows, columns=COLUMNS).astype(dict.fromkeys(FLOATS, float))

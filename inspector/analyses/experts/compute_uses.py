@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -44,12 +45,40 @@ def count_uses(
     """
     encoded = checkpoint.require_tokens().encode(request.text)
     checkpoint.check_ids(encoded.ids, encoded.type_ids)
-    decoder_ids = torch.tensor([[decoder_start(checkpoint)]]) if checkpoint.config.is_encoder_decoder else None
+    count = len(encoded.ids)
+    decoder_ids = None
+    if checkpoint.config.is_encoder_decoder:  # another number of tokens than the text's tells what the decoder sees
+        decoder_ids = torch.full((1, 2 if count == 1 else 1), decoder_start(checkpoint))
     loaded = load(checkpoint, OWN, device=request.device, dtype=request.dtype, progress=progress)
-    counts: dict[str, torch.Tensor] = {}
-    chosen_by: set[int] = set()
+    noted = _Noted(mixtures)
+    with ExitStack() as hooks:
+        for mixture in mixtures:
+            hooks.callback(_watch(loaded.model.get_submodule(mixture.runs), mixture, noted.note).remove)
+        forward(
+            loaded, torch.tensor([encoded.ids]), torch.tensor([encoded.type_ids]), head=False, decoder_ids=decoder_ids
+        )
+    counted = {path: each for path, each in noted.counts.items() if noted.tokens[path] == count}
+    return ExpertUses(
+        counted,
+        count,
+        max((noted.per_token[path] for path in counted), default=None),
+        (*loaded.notes, *checkpoint.length_notes(count), *words.unseen(noted.unseen(count), len(mixtures))),
+    )
 
-    def note(mixture: Mixture, given: Sequence[Any], *, indices: bool) -> None:
+
+class _Noted:
+    """What the routers of a pass chose."""
+
+    def __init__(self, mixtures: Sequence[Mixture]) -> None:
+        self.counts: dict[str, torch.Tensor] = {}  # block -> tokens by expert
+        self.per_token: Counter[str] = Counter()  # block -> experts that a token chose, at most
+        self.tokens = dict.fromkeys((each.path for each in mixtures), 0)  # block -> tokens that chose
+        self._ran: set[str] = set()
+
+    def note(self, mixture: Mixture, given: Sequence[Any], *, indices: bool) -> None:
+        """Note what the module that runs the experts of a block is given."""
+        path = mixture.path
+        self._ran.add(path)
         for choice in _choices(given):
             flat = choice.detach().reshape(-1, choice.shape[-1]).cpu()
             chosen = flat != 0  # 1 where an expert is chosen, (tokens, experts)
@@ -57,23 +86,20 @@ def count_uses(
                 chosen = torch.zeros(len(flat), mixture.rows + 1, dtype=torch.bool)
                 chosen = chosen.scatter(1, flat.clamp(0, mixture.rows), value=True)[:, :-1]
             found = chosen.sum(dim=0)
-            chosen_by.add(int(chosen.sum(dim=1).max()))
-            counts[mixture.path] = counts.get(mixture.path, torch.zeros_like(found)) + found
+            self.per_token[path] = max([self.per_token[path], *chosen.sum(dim=1).tolist()])
+            self.tokens[path] += len(chosen)
+            self.counts[path] = self.counts.get(path, torch.zeros_like(found)) + found
             return
 
-    with ExitStack() as hooks:
-        for mixture in mixtures:
-            hooks.callback(_watch(loaded.model.get_submodule(mixture.runs), mixture, note).remove)
-        forward(
-            loaded, torch.tensor([encoded.ids]), torch.tensor([encoded.type_ids]), head=False, decoder_ids=decoder_ids
-        )
-    unseen = [each.path for each in mixtures if each.path not in counts]
-    return ExpertUses(
-        counts,
-        len(encoded.ids),
-        max(chosen_by, default=None),
-        (*loaded.notes, *checkpoint.length_notes(len(encoded.ids)), *words.unseen(unseen, len(mixtures))),
-    )
+    def unseen(self, count: int) -> dict[str, list[str]]:
+        """Blocks of which it is not known what so many tokens of the text chose, by the reason."""
+        found: dict[str, list[str]] = {}
+        for path, tokens in self.tokens.items():
+            if path not in self.counts:
+                found.setdefault(words.NOT_PASSED if path in self._ran else words.NOT_RUN, []).append(path)
+            elif tokens != count:
+                found.setdefault(words.OTHER_TOKENS, []).append(path)
+        return found
 
 
 def _watch(module: Any, mixture: Mixture, note: Callable[..., None]) -> Any:

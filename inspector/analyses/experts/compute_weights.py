@@ -6,9 +6,11 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import torch
 from transformers import PreTrainedModel
+from transformers.core_model_loading import Concatenate, MergeModulelist, Transpose
 
 from inspector.errors import InspectorError
 from inspector.models.checkpoint import StagedCheckpoint
@@ -23,10 +25,11 @@ CLOSE = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class ExpertPart:
-    """A tensor of the files that is one expert's, or a row of one that holds all experts."""
+    """A tensor that is one expert's, or a row of one that holds all experts."""
 
-    name: str
+    name: str  # in the files; of what a loader makes, in the model
     row: int | None = None  # None: all of it
+    made: bool = False  # what a loader makes of tensors that it splits, or turns
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,8 @@ class ExpertWeights:
         self.unreadable: dict[str, str] = {}  # name in the file -> why
         self._checkpoint, self._model = checkpoint, model
         self._by_place = {name: recipe for recipe in places.recipes for name in recipe.names}
-        self._fused: dict[str, torch.Tensor] = {}  # of the block that is measured
+        # Of the block that is measured: name, and whether it is made -> numbers; None where they are not there
+        self._fused: dict[tuple[str, bool], torch.Tensor | None] = {}
 
     def measure(self, mixture: Mixture) -> list[MeasuredExpert]:
         """Measure each expert of a block."""
@@ -69,7 +73,8 @@ class ExpertWeights:
 
     def rows(self, name: str, count: int) -> torch.Tensor | None:
         """A parameter or buffer with a row for each expert, (count, …); None where the files do not hold it."""
-        parts = self._whole([name]) if name else ()
+        recipe = self._by_place.get(name)
+        parts = (ExpertPart(name, made=True),) if recipe and recipe.converter else self._whole([name]) if name else ()
         read = self._read(parts) if len(parts) == 1 else None
         return read[0].double().reshape(count, -1) if read and not read[0].numel() % count else None
 
@@ -77,7 +82,7 @@ class ExpertWeights:
         """Whether two experts hold the same numbers."""
         if len(one.parts) != len(other.parts) or not math.isclose(one.norm, other.norm, rel_tol=CLOSE):
             return False
-        compared = {part.name for part in (*one.parts, *other.parts)}
+        compared = {(part.name, part.made) for part in (*one.parts, *other.parts)}
         self._fused = {name: each for name, each in self._fused.items() if name in compared}
         first, second = self._read(one.parts), self._read(other.parts)
         return bool(first and second) and all(map(torch.equal, first or (), second or ()))
@@ -100,18 +105,40 @@ class ExpertWeights:
         return found
 
     def _tensor(self, part: ExpertPart) -> torch.Tensor | None:
-        if part.name in self._fused:
-            return self._fused[part.name]
-        if part.name in self.unreadable:
-            return None
-        try:
-            read = self._checkpoint.read([part.name])[part.name]
-        except InspectorError as error:
-            self.unreadable[part.name] = str(error)
-            return None
+        key = part.name, part.made
+        if key in self._fused:
+            return self._fused[key]
+        read = self._make(part.name) if part.made else self._stored([part.name]).get(part.name)
         if part.row is not None:
-            self._fused[part.name] = read
+            self._fused[key] = read
         return read
+
+    def _stored(self, names: Sequence[str]) -> dict[str, torch.Tensor]:
+        """Tensors of the files, without those that cannot be read."""
+        found: dict[str, torch.Tensor] = {}
+        for name in names:
+            if name in self.unreadable:
+                continue
+            try:
+                found |= self._checkpoint.read([name])
+            except InspectorError as error:
+                self.unreadable[name] = str(error)
+        return found
+
+    def _make(self, name: str) -> torch.Tensor | None:
+        """A parameter of the model, made as a loader makes it; None where the files do not hold all of it."""
+        recipe = self._by_place[name]
+        stored = self._stored(recipe.parts)
+        if recipe.repeated or len(stored) < len(recipe.parts):
+            return None
+        dtype = reduce(torch.promote_types, (each.dtype for each in stored.values()))
+        try:
+            made = recipe.make(self._model, stored.__getitem__, dtype)
+        except (RuntimeError, ValueError, LookupError):  # too few or too many, or of other shapes
+            return None
+        held = self._model.state_dict()
+        whole = all(each in made and made[each].shape == held[each].shape for each in recipe.names)
+        return made[name] if whole else None
 
     def _recipes(self, names: Sequence[str]) -> list[TensorRecipe] | None:
         """What makes some parameters of the model; None where the files lack one."""
@@ -121,7 +148,12 @@ class ExpertWeights:
 
     def _whole(self, names: Sequence[str]) -> tuple[ExpertPart, ...]:
         """What the files hold of some parameters; () where they lack one."""
-        return tuple(ExpertPart(name) for recipe in self._recipes(names) or () for name in recipe.parts)
+        found: list[ExpertPart] = []
+        for recipe in self._recipes(names) or ():
+            wanted = [each for each in recipe.names if each in names]
+            split = len(recipe.names) > 1
+            found += [ExpertPart(each, made=True) for each in wanted] if split else map(ExpertPart, recipe.parts)
+        return tuple(found)
 
     def _single(self, mixture: Mixture) -> Iterator[tuple[ExpertPart, ...]]:
         """What the files hold of each expert that is a module; () of one that they do not hold whole."""
@@ -133,6 +165,12 @@ class ExpertWeights:
         recipes = self._recipes(mixture.stacked)
         kinds = 0  # parts that an expert consists of
         for recipe in recipes or ():
+            if not _in_rows(recipe):
+                for name in (each for each in mixture.stacked if each in recipe.names):
+                    kinds += 1
+                    for number in range(mixture.count):
+                        found[number].append(ExpertPart(name, number, made=True))
+                continue
             parts = set(recipe.parts)
             counts = Counter(pattern for name, pattern in recipe.sources if name in parts)
             kinds += len(counts)
@@ -144,11 +182,23 @@ class ExpertWeights:
     def _by_expert(self, recipe: TensorRecipe, *, once: bool) -> Iterator[tuple[int, ExpertPart]]:
         """Number of an expert, and a part of it; `once`: there is one tensor of each kind."""
         rows = self._model.get_parameter(recipe.place).shape[0]
+        listed = {name for name, pattern in recipe.sources if "*" in pattern}  # by the expert's number
         for name in recipe.parts:
             if once and self._checkpoint.tensors.by_name[name].shape[:1] == (rows,):
                 yield from ((number, ExpertPart(name, number)) for number in range(rows))
-            elif match := NUMBER.fullmatch(name):
+            elif name in listed and (match := NUMBER.fullmatch(name)) and int(match[2]) < rows:
                 yield int(match[2]), ExpertPart(name)
+
+
+def _in_rows(recipe: TensorRecipe) -> bool:
+    """Whether what the files hold of an expert is what its row is made of, and of nothing else."""
+    steps = recipe.converter.operations if recipe.converter else ()
+    return len(recipe.names) == 1 and all(
+        (isinstance(each, MergeModulelist) and each.dim == 0)
+        or (isinstance(each, Concatenate) and each.dim > 0)
+        or (isinstance(each, Transpose) and min(each.dim0, each.dim1) > 0)
+        for each in steps
+    )
 
 
 def find_duplicates(weights: ExpertWeights, measured: Sequence[MeasuredExpert]) -> list[list[int]]:

@@ -25,7 +25,7 @@ class MixtureExperts:
     # One row an expert that the router can choose, by block and number: module (the block), expert, norm
     # (of all its numbers as one vector; NaN where the files do not hold all of them as numbers), zero, finite,
     # router_norm (of its row of the router), router_bias (of its score), selection_bias
-    # (added to choose experts, not to weigh them), used (how many tokens of the text chose it; None without a text)
+    # (added to choose experts, not to weigh them), used (how many tokens of the text chose it; None where not counted)
     experts: pd.DataFrame
     # One row a module that every token runs through: module, block, parameters, norm (NaN as above)
     shared: pd.DataFrame

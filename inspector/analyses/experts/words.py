@@ -8,6 +8,7 @@ from typing import Literal
 from inspector.analyses.experts.result import ExpertPlace, MixtureExperts
 from inspector.text import plural, some
 
+SAME = 2  # experts, from which on some can hold the same numbers
 NAMED = 3  # experts or modules in a sentence
 NOT_ROUTING = "This is not routing: how often an expert is used needs a text (--text)."
 WHY = (
@@ -29,6 +30,9 @@ WHY = (
         "balances how often experts are used.",
     ),
 )
+NOT_PASSED = "the class does not pass it to the experts"
+NOT_RUN = "no token of the text runs through there"
+OTHER_TOKENS = "other tokens than the text's run through there, as through a decoder beside an encoder"
 SUBTITLE = "norm of all numbers of an expert; ∅ only zeros, = same as another, ! not finite, ? not in the files"
 USES_SUBTITLE = "tokens of the text that chose each expert"
 MEANINGS = {
@@ -72,7 +76,7 @@ def _faults(found: MixtureExperts) -> Iterator[str]:
         count = plural(len(found.duplicates), "group of experts holds", "groups of experts hold")
         first, *others = found.duplicates
         yield f"{count} the same numbers{', such as' if others else ':'} {_some(first)}."
-    elif bool(found.experts["norm"].notna().all()) and not broken:
+    elif bool(found.experts["norm"].notna().all()) and not broken and len(zero) < SAME:
         yield "No two experts hold the same numbers."
 
 
@@ -129,10 +133,8 @@ def unreadable(why: Mapping[str, str]) -> Iterator[str]:
         yield f"{plural(len(why), 'tensor')} could not be read ({some(list(why), NAMED)}). {next(iter(why.values()))}"
 
 
-def unseen(blocks: Sequence[str], count: int) -> Iterator[str]:
-    """Blocks whose choices could not be counted."""
-    if blocks:
-        yield (
-            f"What {len(blocks):,} of {plural(count, 'router')} chose is not counted, because the class does not pass "
-            f"it to the experts: {some(blocks, NAMED)}."
-        )
+def unseen(blocks: Mapping[str, Sequence[str]], count: int) -> Iterator[str]:
+    """Blocks whose choices are not counted, by the reason."""
+    for why, each in blocks.items():
+        chose = f"What {len(each):,} of {plural(count, 'router')} chose is not counted"
+        yield f"{chose}, because {why}: {some(each, NAMED)}."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,6 +26,8 @@ from inspector.analyses.experts.view import view
 from inspector.catalog import answer
 from inspector.errors import NotInCheckpointError
 from inspector.models.checkpoint import StagedCheckpoint
+from inspector.models.naming import TensorRecipe
+from inspector.models.tokens import Encoded, Tokens
 from inspector.plotting.theme import LIGHT
 from inspector.results.plain import to_json
 from inspector.view.blocks import Grid
@@ -48,6 +51,10 @@ FAMILIES: dict[str, tuple[list[str], str, str, str]] = {
     "NemotronHForCausalLM": (["model.layers.2.mixer"], "experts", "gate.weight", "shared_experts"),
     "SwitchTransformersForConditionalGeneration": (
         ["encoder.block.1.layer.1.mlp", "decoder.block.1.layer.2.mlp"], "experts", "router.classifier.weight", "",
+    ),
+    "Ernie4_5_VLMoeForConditionalGeneration": (
+        [f"model.language_model.layers.{layer}.mlp.{kind}_moe" for layer in (1, 2) for kind in ("text", "vision")],
+        "experts", "gate.weight", "",
     ),
     "NllbMoeForConditionalGeneration": (
         [f"model.{half}.layers.{layer}.ffn" for half in ("encoder", "decoder") for layer in (0, 1)],
@@ -235,6 +242,92 @@ def test_planted_copies_and_zeros_are_found_where_experts_are_fused(planted):
     assert found.experts["zero"].tolist() == [False] * 4 + [True] + [False] * 3
 
 
+@pytest.mark.parametrize(("zeros", "said"), [(0, True), (1, True), (2, False), (8, False)])
+def test_experts_of_only_zeros_hold_the_same_numbers(planted, zeros, said):
+    def change(tensors: dict[str, torch.Tensor]) -> None:
+        for place in range(zeros):
+            for name in names_of(tensors, place % 4, place // 4):
+                tensors[name].zero_()
+
+    found = measure(planted("MixtralForCausalLM", change))
+    assert int(found.experts["zero"].sum()) == zeros
+    assert ("No two experts hold the same numbers." in words.headline(found)) is said
+
+
+ERNIE = "Ernie4_5_VLMoeForConditionalGeneration"
+
+
+def test_experts_that_two_blocks_are_made_of_belong_to_one_each(open_model, saved_models):
+    found = measure(open_model(ERNIE), text=TEXT, device="cpu", dtype="float32")
+    model = loaded(ERNIE, saved_models(ERNIE))
+    blocks = FAMILIES[ERNIE][0]
+    biases = [model.get_submodule(path).gate.moe_statics.e_score_correction_bias.ravel() for path in blocks]
+    assert found.experts["selection_bias"].tolist() == pytest.approx(torch.cat(biases).tolist())
+    assert found.shared["module"].tolist() == [
+        f"model.language_model.layers.{layer}.mlp.shared_experts" for layer in (1, 2)
+    ]
+    used = {path: rows["used"].tolist() for path, rows in found.experts.groupby("module")}
+    assert all(sum(used[path]) == 2 * (found.tokens or 0) for path in blocks if "text" in path)
+    assert all(used[path] == [None] * 4 for path in blocks if "vision" in path)
+    assert found.warnings == (
+        f"What 2 of 4 routers chose is not counted, because {words.NOT_RUN}: {blocks[1]}, {blocks[3]}.",
+    )
+
+
+def test_copies_are_found_in_experts_that_two_blocks_are_made_of(planted):
+    def change(tensors: dict[str, torch.Tensor]) -> None:
+        for name in names_of(tensors, 6, 1):  # of 8, the last 4 are for images
+            tensors[name] = tensors[name.replace("experts.6.", "experts.4.")].clone()
+        for name in names_of(tensors, 3, 2):
+            tensors[name].zero_()
+
+    found = measure(planted(ERNIE, change))
+    text, image, *_ = FAMILIES[ERNIE][0]
+    assert found.duplicates == ((ExpertPlace(image, 0), ExpertPlace(image, 2)),)
+    assert found.experts.loc[found.experts["zero"], ["module", "expert"]].to_numpy().tolist() == [
+        [text.replace("layers.1", "layers.2"), 3]
+    ]
+
+
+@pytest.mark.parametrize("lost", [(2,), (2, 6), (7,)])
+def test_what_is_split_is_not_measured_unless_all_of_it_is_there(planted, monkeypatch, lost):
+    made: list[str] = []
+    make = TensorRecipe.make
+    monkeypatch.setattr(TensorRecipe, "make", lambda self, *given: (made.append(self.place), make(self, *given))[1])
+
+    def change(tensors: dict[str, torch.Tensor]) -> None:
+        for expert in lost:
+            for name in names_of(tensors, expert, 1):
+                del tensors[name]
+
+    found = measure(planted(ERNIE, change))
+    assert found.experts["norm"].isna().tolist() == [True] * 8 + [False] * 8
+    assert found.duplicates == ()
+    assert "8 experts are not measured" in found.warnings[0]
+    assert max(Counter(made).values()) <= 2  # once for each of the two blocks, and not for each expert
+
+
+@pytest.mark.parametrize("architecture", sorted(name for name in FAMILIES if name.startswith(("Switch", "Nllb"))))
+@pytest.mark.parametrize("count", [1, 2, 8])
+def test_what_a_decoder_sees_is_not_the_texts(open_model, monkeypatch, architecture, count):
+    checkpoint = open_model(architecture)
+    whole = checkpoint.require_tokens().encode(TEXT)
+    cut = Encoded(*(each[:count] for each in (whole.ids, whole.type_ids, whole.tokens)))
+    monkeypatch.setattr(Tokens, "encode", lambda *_: cut)
+    found = measure(checkpoint, text=TEXT, device="cpu", dtype="float32")
+    assert found.tokens == count
+    blocks = {half: [path for path in FAMILIES[architecture][0] if half in path] for half in ("encoder", "decoder")}
+    used = {path: rows["used"].tolist() for path, rows in found.experts.groupby("module")}
+    assert all(sum(used[path]) in (found.tokens, 2 * (found.tokens or 0)) for path in blocks["encoder"])
+    assert all(used[path] == [None] * 4 for path in blocks["decoder"])
+    assert found.warnings == (
+        f"What {len(blocks['decoder'])} of {2 * len(blocks['decoder'])} routers chose is not counted, because "
+        f"{words.OTHER_TOKENS}: {', '.join(blocks['decoder'])}.",
+    )
+    idle = sum(each == 0 for path in blocks["encoder"] for each in used[path])
+    assert f"in a layer: {idle:,} expert" in words.headline(found)
+
+
 def test_one_number_apart_is_no_copy(planted):
     def change(tensors: dict[str, torch.Tensor]) -> None:
         for name in names_of(tensors, 2, 0):
@@ -279,12 +372,35 @@ def test_experts_without_weights_have_a_row_of_the_router_alone(open_model, save
     assert first["router_norm"].tolist() == pytest.approx(rows.tolist())
 
 
-@pytest.mark.parametrize("architecture", ["LlamaForCausalLM", "BertForMaskedLM", "T5ForConditionalGeneration"])
-def test_a_dense_model_is_refused_in_one_sentence(open_model, architecture):
+REFUSED = {
+    "LlamaForCausalLM": {},
+    "BertForMaskedLM": {},
+    "T5ForConditionalGeneration": {},
+    "DbrxForCausalLM": {
+        "d_model": 32, "n_heads": 2, "n_layers": 1, "max_seq_len": 64, "vocab_size": 60,
+        "attn_config": {"kv_n_heads": 2, "rope_theta": 500.0, "clip_qkv": 8.0},
+        "ffn_config": {"ffn_hidden_size": 48, "hidden_size": 32, "moe_num_experts": 4, "moe_top_k": 2},
+    },
+    "DogeForCausalLM": {
+        "vocab_size": 60, "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2,
+        "num_key_value_heads": 2, "intermediate_size": 48, "is_moe": True, "num_experts": 16,
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("architecture", REFUSED)
+def test_where_no_experts_are_found_one_true_sentence_says_so(open_model, open_path, tmp_path, architecture):
+    if REFUSED[architecture]:
+        model_class = getattr(transformers, architecture)
+        model = model_class(model_class.config_class(**REFUSED[architecture]))
+        checkpoint = open_path(save_checkpoint(model, tmp_path / architecture))
+    else:
+        checkpoint = open_model(architecture)
     with pytest.raises(NotInCheckpointError) as refused:
-        measure(open_model(architecture))
+        measure(checkpoint)
     assert str(refused.value) == (
-        f"{architecture} is no mixture of experts: its class, {architecture}, has no router that chooses among experts."
+        f"No experts are known in {architecture}: its class, {architecture}, has none, or keeps them or their router "
+        "in a way that is not read here."
     )
 
 
