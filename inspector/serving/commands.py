@@ -24,7 +24,8 @@ def limits(as_json: AsJson = False) -> None:
     """Show the limits of the server that runs here, or of one started now, and what the worker sandbox blocks."""
     with refusals():
         told = next((limits for _, limits in running_servers(settings())), server_limits(settings(), None))
-        tried = replace(settings(), confinement=cast(Confine, told.confinement))
+        # without the shared store: this command shares nothing
+        tried = replace(settings(), store=None, confinement=cast(Confine, told.confinement))
         engine = LocalEngine(tried)
         try:
             found = server_limits(tried, confinement_of(engine, wait=True))

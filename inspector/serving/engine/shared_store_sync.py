@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -22,12 +23,12 @@ from inspector.serving.engine.protocol import Progress
 from inspector.serving.engine.wire import OpenRequest, RunRequest
 from inspector.serving.log import digest, record
 from inspector.serving.storing import registry
-from inspector.serving.storing.marks import mark
+from inspector.serving.storing.marks import mark, mark_to_share
 from inspector.serving.storing.origins.incoming import Incoming
 from inspector.serving.storing.owners import read_owners
 from inspector.serving.storing.shared import publishing as shared
 from inspector.serving.storing.shared.listing import drop_copies, listing
-from inspector.serving.storing.shared.remote import open_remote
+from inspector.serving.storing.shared.remote import LISTED, open_remote
 from inspector.settings import Settings
 from inspector.store.keeping.shared import is_marked, is_waiting
 from inspector.store.manifests.documents import is_fingerprint
@@ -38,7 +39,9 @@ from inspector.store.stored import list_checkpoints
 
 LOG = logging.getLogger("inspector.serving.engine")
 POLL_SECONDS = 0.1
-SHARE_SECONDS = 10.0, 60.0  # after which what could not be shared is tried again: at first, and at most
+SHARE_SECONDS = 10.0, 60.0  # after which a store out of reach is tried again: at first, and at most
+REFUSED_SECONDS = 60.0, 3_600.0  # likewise an upload that the store, or its own files, refuse
+NOT_COPIED = "The upload could not be copied: try again."
 NOT_SHARED = "The upload is only on this server so far, and not yet in the shared store: "
 
 
@@ -60,6 +63,10 @@ class SharedStoreSync:
         self._under_way: set[LocalJob] = set()
         self._fetched: set[LocalJob] = set()  # jobs that open what came from the shared store
         self._publishing: set[str] = set()  # fingerprints that jobs copy there
+        self._logged: dict[str, str] = {}  # fingerprint -> why it was not shared
+        self._later: dict[
+            str, tuple[float, float]
+        ] = {}  # fingerprint -> when it is due (time.monotonic()), and its pause
 
     @property
     def jobs(self) -> tuple[LocalJob, ...]:
@@ -84,12 +91,14 @@ class SharedStoreSync:
         arrived = isinstance(job.request, OpenRequest) and job.request.reference.origin.arrives
         if not arrived and is_marked(entry, self._settings):
             return False
+        self._publishing.add(opened.fingerprint)
+        mark_to_share(entry, self._settings)
         job.report(Progress(None, "Copying to the shared store"))
         self._start(self._publish, job, opened, nbytes)
         return True
 
     def keep_sharing(self, ended: threading.Event) -> None:
-        """Share what was uploaded while the shared store was out of reach, as soon as it is there; returns at the end.
+        """Share what could not be shared when it was uploaded, as soon as that is possible; returns at the end.
 
         Args:
             ended: Set when the engine ends.
@@ -105,13 +114,51 @@ class SharedStoreSync:
                 LOG.warning("sharing uploads failed: %s", type(error).__name__)
 
     def _share_waiting(self, ended: threading.Event) -> None:
-        carrying = shared.Carrying(no_progress, ended.is_set)
-        for stored in list_checkpoints(self._settings):
-            entry = self._settings.home / UPLOADS / stored.fingerprint
-            if is_waiting(entry, self._settings) and stored.fingerprint not in self._publishing:
-                shared.publish(stored.fingerprint, settings=self._settings, carrying=carrying)
-                record("shared", checkpoint=digest(stored.fingerprint))
-                listing(self._settings).ask_again()
+        waiting = [
+            stored.fingerprint
+            for stored in list_checkpoints(self._settings)
+            if is_waiting(self._settings.home / UPLOADS / stored.fingerprint, self._settings)
+            if stored.fingerprint not in self._publishing and self._is_due(stored.fingerprint)
+        ]
+        if waiting:
+            open_remote(self._settings).size(LISTED)  # out of reach: that is no upload's fault
+        for fingerprint in waiting:
+            if not ended.is_set():
+                self._share(fingerprint, ended)
+
+    def _share(self, fingerprint: str, ended: threading.Event) -> None:
+        """Share one upload; those that cannot be shared keep no other one waiting."""
+        try:
+            carrying = shared.Carrying(no_progress, ended.is_set)
+            shared.publish(fingerprint, settings=self._settings, carrying=carrying)
+        except CancelledError:
+            return
+        except InspectorError as error:
+            self._put_off(fingerprint, str(error))
+        except Exception as error:
+            LOG.warning("sharing an upload failed: %s", type(error).__name__)
+            self._put_off(fingerprint, NOT_COPIED)
+        else:
+            self._later.pop(fingerprint, None)
+            record("shared", checkpoint=digest(fingerprint))
+            listing(self._settings).ask_again()
+
+    def _put_off(self, fingerprint: str, reason: str) -> None:
+        self._log_refusal(fingerprint, reason)
+        pause, longest = REFUSED_SECONDS
+        if fingerprint in self._later:
+            pause = min(2 * self._later[fingerprint][1], longest)
+        self._later[fingerprint] = time.monotonic() + pause, pause
+
+    def _is_due(self, fingerprint: str) -> bool:
+        due, _ = self._later.get(fingerprint, (0.0, 0.0))
+        return time.monotonic() >= due
+
+    def _log_refusal(self, fingerprint: str, reason: str) -> None:
+        """Say once in the log why an upload is not shared, however often it is tried."""
+        if self._logged.get(fingerprint) != reason:
+            self._logged[fingerprint] = reason
+            record("not shared", checkpoint=digest(fingerprint), reason=reason)
 
     def _start(self, work: Callable[..., None], job: LocalJob, *arguments: Any) -> None:
         self._under_way.add(job)
@@ -124,7 +171,7 @@ class SharedStoreSync:
             self._hooks.settle(job, error, 0)
         except Exception as error:
             LOG.warning("carrying an upload failed: %s", type(error).__name__)
-            self._hooks.settle(job, WorkerError("The upload could not be copied: try again."), 0)
+            self._hooks.settle(job, WorkerError(NOT_COPIED), 0)
         finally:
             self._under_way.discard(job)
             self._fetched.discard(job)
@@ -172,14 +219,13 @@ class SharedStoreSync:
         self._hooks.proceed(job)
 
     def _publish(self, job: LocalJob, opened: Opened, nbytes: int) -> None:
-        self._publishing.add(opened.fingerprint)
         try:
             shared.publish(opened.fingerprint, settings=self._settings, carrying=self._carrying(job))
         except CancelledError:
             raise
         except InspectorError as error:
             job.keep = False  # opening it again tries again
-            record("not shared", checkpoint=digest(opened.fingerprint), reason=str(error))
+            self._log_refusal(opened.fingerprint, str(error))
             warnings = (*opened.warnings, f"{NOT_SHARED}{_lower(str(error))}")
             opened = replace(opened, warnings=warnings)
         finally:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from inspector.settings import Settings
 from inspector.store.files import create_file, write_atomically
-from inspector.store.keeping.shared import MARK, VEIL, store_mark
+from inspector.store.keeping.shared import MARK, TO_SHARE, VEIL, store_mark
 from inspector.store.manifests.documents import as_digest, as_list, as_text, fields_of, is_plain_folder, read_document
 
 TOLD = ".fetched"  # in an arriving upload
@@ -47,7 +47,19 @@ def veiled(settings: Settings) -> Settings:
 
 def mark(entry: Path, settings: Settings) -> None:
     """Say of an upload's entry that the shared store holds it; a store without room need not."""
+    _write(MARK, entry, settings)
     with suppress(OSError):
         if is_plain_folder(entry):
-            with create_file(entry / MARK) as file:
+            (entry / TO_SHARE).unlink(missing_ok=True)
+
+
+def mark_to_share(entry: Path, settings: Settings) -> None:
+    """Say of an upload's entry that it is to be copied to this shared store, and to no other one."""
+    _write(TO_SHARE, entry, settings)
+
+
+def _write(name: str, entry: Path, settings: Settings) -> None:
+    with suppress(OSError):
+        if is_plain_folder(entry):
+            with create_file(entry / name) as file:
                 file.write(store_mark(settings).encode())

@@ -46,8 +46,8 @@ KINDS = {
 }
 EVICTED = "when room is needed, unless pinned or in use"
 WAITING = (
-    "Not yet in the shared store: {uploads}. The server copies them as soon as it reaches that store, and until then "
-    "no other server has them."
+    "Not yet in the shared store: {uploads}. The server keeps trying to copy them, and its log says what prevents it; "
+    "until then no other server has them."
 )
 FETCHABLE = "first if the shared store has them, unless pinned or in use"
 

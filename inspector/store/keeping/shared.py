@@ -11,6 +11,7 @@ from inspector.store.manifests.documents import read_bytes
 from inspector.store.manifests.entries import OWNERS
 
 MARK = ".shared"  # in an upload's entry: it can be fetched again
+TO_SHARE = ".to-share"  # likewise: it is to be copied there
 MAX_MARK = 1_000  # bytes
 VEIL = "digest:"  # before the mark, in settings that do not tell the store's place
 
@@ -25,11 +26,18 @@ def store_mark(settings: Settings) -> str:
 
 def is_marked(entry: Path, settings: Settings) -> bool:
     """Whether the shared store of these settings holds an upload, too."""
-    with suppress(OSError, ValueError):
-        return bool(settings.store) and read_bytes(entry / MARK, limit=MAX_MARK) == store_mark(settings).encode()
-    return False
+    return _says(entry / MARK, settings)
 
 
 def is_waiting(entry: Path, settings: Settings) -> bool:
-    """Whether an upload is to be copied to the shared store, and was not so far; one that has an owner stays here."""
-    return bool(settings.store) and not is_marked(entry, settings) and not (entry / OWNERS).exists()
+    """Whether an upload is to be copied to the shared store, and was not so far.
+
+    One that has an owner stays here, and so does one that was sent before there was this shared store.
+    """
+    return _says(entry / TO_SHARE, settings) and not is_marked(entry, settings) and not (entry / OWNERS).exists()
+
+
+def _says(mark: Path, settings: Settings) -> bool:
+    with suppress(OSError, ValueError):
+        return bool(settings.store) and read_bytes(mark, limit=MAX_MARK) == store_mark(settings).encode()
+    return False

@@ -16,6 +16,7 @@ import pytest
 
 from inspector.errors import CancelledError, CheckpointError
 from inspector.results.plain import to_json
+from inspector.serving import commands
 from inspector.serving.engine.local import LocalEngine
 from inspector.serving.engine.shared_store_sync import EngineCallbacks, SharedStoreSync
 from inspector.serving.engine.workers.process import WorkerProcess
@@ -23,6 +24,7 @@ from inspector.serving.log import digest
 from inspector.serving.storing import registry
 from inspector.serving.storing.marks import veiled
 from inspector.serving.storing.owners import Owned, Requester, write_owners
+from inspector.serving.storing.shared import publishing
 from inspector.serving.storing.shared.remote import Remote
 from inspector.serving.storing.uploads import list_uploads
 from inspector.settings import Settings, read_settings
@@ -208,16 +210,62 @@ def test_an_upload_is_shared_as_soon_as_the_store_is_there(tmp_path, folder, cap
 
 
 def test_an_upload_with_an_owner_stays_where_it_is(tmp_path, folder, shared_folder):
-    alone = read_settings({"INSPECTOR_HOME": str(tmp_path / "a")})
-    with engine_of(alone) as engine:
-        opened = engine.open(upload_of(alone, folder, prefix="mine/")).result(WAIT)
+    aside = shared_folder.rename(tmp_path / "aside")
     settings = server(tmp_path, "a", shared_folder)
+    with engine_of(settings) as engine:
+        opened = engine.open(upload_of(settings, folder, prefix="mine/")).result(WAIT)
+    assert account(settings).warnings
+    aside.rename(shared_folder)
     entry = settings.home / "checkpoints" / opened.fingerprint
     write_owners(entry, {"a" * 64: Owned("hers", "2026-01-01T00:00:00+00:00")})
     assert account(settings).warnings == ()
     share(settings)
     assert not is_marked(entry, settings)
     assert not [*shared_folder.rglob("*.json")]
+
+
+def test_what_was_private_stays_so_when_a_store_is_set(tmp_path, folder, shared_folder, monkeypatch, capsys):
+    alone = read_settings({"INSPECTOR_HOME": str(tmp_path / "a")})
+    with engine_of(alone) as engine:
+        engine.open(upload_of(alone, folder, prefix="mine/")).result(WAIT)
+    settings = server(tmp_path, "a", shared_folder)
+    assert account(settings).warnings == ()
+    share(settings)
+    assert not [*shared_folder.rglob("*.json")]
+
+    monkeypatch.setattr(commands, "settings", lambda: settings)
+    began: list[Any] = []
+    monkeypatch.setattr(SharedStoreSync, "keep_sharing", lambda *given: began.append(given))
+    commands.limits(as_json=True)
+    assert "Store size" in capsys.readouterr().out
+    assert began == []
+
+
+def test_an_upload_that_cannot_be_shared_keeps_no_other_one_waiting(tmp_path, folder, caplog, monkeypatch):
+    caplog.set_level("INFO", "inspector.server")
+    store = tmp_path / "unmounted"
+    settings = server(tmp_path, "a", store)
+    with engine_of(settings) as engine:
+        for each in (folder, small_checkpoint(tmp_path / "other", seed=1)):
+            engine.open(upload_of(settings, each, prefix=f"{each.name}/")).result(WAIT)
+    caplog.clear()
+    store.mkdir()
+    damaged, whole = (each.fingerprint for each in list_checkpoints(settings))
+    (weights,) = (settings.home / "checkpoints" / damaged).rglob("*.safetensors")
+    weights.write_bytes(weights.read_bytes()[:-1] + b"!")
+    publish, tried = publishing.publish, []
+    monkeypatch.setattr(publishing, "publish", lambda fp, **rest: (tried.append(fp), publish(fp, **rest)))
+    share(settings)
+    assert tried == [damaged, whole]  # of two looks, the second one is too early
+    assert {each.fingerprint: each.shared for each in account(settings).uploads} == {damaged: False, whole: True}
+    (told,) = account(settings).warnings
+    assert told.startswith("Not yet in the shared store: 1 upload. The server keeps trying")
+    shares = [record for record in caplog.records if record.message in {"shared", "not shared"}]
+    facts = [(record.message, getattr(record, "facts", {})) for record in shares]
+    assert facts[1] == ("shared", {"checkpoint": digest(whole)})
+    assert facts[0][0] == "not shared"
+    assert "differs from the upload" in facts[0][1]["reason"]
+    assert len(facts) == 2
 
 
 def test_what_is_nowhere_is_refused_and_asked_for_anew_later(tmp_path, shared_folder, folder):
