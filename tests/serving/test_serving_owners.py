@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
 
@@ -74,6 +75,28 @@ def test_one_person_has_no_more_than_one_may(settings, folder):
         check_room(held.nbytes, tight, others)
     discard_upload(upload, settings=tight)
     check_room(1_000, tight, ADA.owner)
+
+
+def test_an_archive_counts_as_its_owners_files_unpacked(settings, folder, tmp_path):
+    (folder / "vocab.txt").write_text("word\n" * 500_000)
+    packed = tmp_path / "mini.zip"
+    with ZipFile(packed, "w", ZIP_DEFLATED) as archive:
+        for path in folder.iterdir():
+            archive.write(path, f"mini/{path.name}")
+
+    def unpack(most: int) -> None:
+        limited = replace(settings, person_nbytes=most)
+        upload, place = reserve_upload(packed.stat().st_size, limited, ADA.owner)
+        write_upload(place, packed.name, packed.read_bytes())
+        opened(CheckpointRef("incoming", upload), limited)
+
+    with pytest.raises(CheckpointError, match=r"of the .* MB that one person may have"):
+        unpack(2 * packed.stat().st_size)
+    assert list_checkpoints(settings) == ()
+    most = sum(path.stat().st_size for path in folder.iterdir()) + 20_000  # for what is written beside the files
+    unpack(most)
+    (held,) = account(settings).uploads
+    assert 2 * packed.stat().st_size < held.nbytes <= most < held.nbytes + packed.stat().st_size
 
 
 def test_a_whole_fingerprint_opens_it_and_fewer_digits_only_ones_own(settings, folder):

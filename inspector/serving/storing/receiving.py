@@ -23,10 +23,11 @@ from inspector.serving.log import DIGITS, digest, record
 from inspector.serving.storing.marks import Told, read_told
 from inspector.serving.storing.owners import admit
 from inspector.serving.storing.registry import sender_of
-from inspector.serving.storing.room import make_room
+from inspector.serving.storing.room import make_room, refuse_beyond_own
 from inspector.settings import Settings
 from inspector.store.files import below, put_folder, turn, workspace
 from inspector.store.hashing import BackgroundHasher, Identity, fingerprint_of, identify
+from inspector.store.keeping.quota import nbytes_of
 from inspector.store.manifests.documents import (
     DamagedError,
     copy_file,
@@ -148,13 +149,18 @@ def _received_uploads(
 
     Returns:
         The one that the worker names, by the server's own knowledge.
+
+    Raises:
+        CheckpointError: If an archive holds more than there is room for, or more than its owner may have.
     """
     arrived = None if source.packed else source.files
-    if source.packed and is_below(source.packed, (settings.home,)):  # it goes when what it held is stored
-        make_room(-source.packed.stat().st_size, settings)
     staged = [path for path in below(told.parent) if is_fingerprint(path.name)]
     if told not in staged or (not source.several and len(staged) > 1):
         raise DamagedError("fingerprint")
+    if source.packed and is_below(source.packed, (settings.home,)):  # it goes when what it held is stored
+        going = nbytes_of(source.packed.parent)
+        refuse_beyond_own(sum(map(nbytes_of, staged)), settings, asked.owner, going=going)
+        make_room(-source.packed.stat().st_size, settings)
     stored = {}
     for each in staged:
         with _taken(each, settings) as (taken, built):

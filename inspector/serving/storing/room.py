@@ -47,7 +47,7 @@ def reserve_upload(nbytes: int, settings: Settings, owner: str = "", *, arrived:
         CheckpointError: If the store is full; the text says what to delete.
     """
     with _turn(nbytes, settings) as there:
-        _refuse_beyond_own(nbytes + arrived, settings, owner)
+        refuse_beyond_own(nbytes + arrived, settings, owner)
         _make_room(nbytes, settings, there)
         upload, folder = registry.new_upload(settings, owner)
         with create_file(folder / RESERVED) as file:
@@ -79,7 +79,7 @@ def check_room(nbytes: int, settings: Settings, owner: str = "") -> None:
     Raises:
         CheckpointError: If the store is full; the text says what to delete.
     """
-    _refuse_beyond_own(nbytes, settings, owner)
+    refuse_beyond_own(nbytes, settings, owner)
     missing = _missing(nbytes, settings)
     if missing <= 0:
         return
@@ -128,13 +128,23 @@ def _make_room(nbytes: int, settings: Settings, there: Shared) -> None:
         raise CheckpointError(_refusal(missing, nbytes, settings, there))
 
 
-def _refuse_beyond_own(nbytes: int, settings: Settings, owner: str) -> None:
-    """Refuse an upload with which one owner would have more than one may."""
+def refuse_beyond_own(nbytes: int, settings: Settings, owner: str, *, going: int = 0) -> None:
+    """Refuse an upload with which one owner would have more than one may.
+
+    Args:
+        nbytes: That it will have.
+        settings: Of the store.
+        owner: Who will own it; empty: everybody, so it is not refused.
+        going: Bytes of what is arriving that go when it is stored: an archive.
+
+    Raises:
+        CheckpointError: If it is too much; the text says how much is theirs.
+    """
     if not owner:
         return
     entries = (_entry(each.fingerprint, settings) for each in list_checkpoints(settings))
     own = sum(nbytes_of(entry) for entry in entries if owner in (read_owners(entry) or ()))
-    own += sum(map(nbytes_of, registry.sent_by(owner, settings)))
+    own += sum(map(nbytes_of, registry.sent_by(owner, settings))) - going
     if own + nbytes > settings.person_nbytes:
         raise CheckpointError(
             f"Your uploads on this server have {own / MB:,.1f} of the {settings.person_nbytes / MB:,.1f} MB that one "
