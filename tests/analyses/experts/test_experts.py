@@ -250,7 +250,7 @@ def test_experts_of_only_zeros_hold_the_same_numbers(planted, zeros, said):
                 tensors[name].zero_()
 
     found = measure(planted("MixtralForCausalLM", change))
-    assert int(found.experts["zero"].sum()) == zeros
+    assert found.experts["zero"].tolist().count(True) == zeros
     assert ("No two experts hold the same numbers." in words.headline(found)) is said
 
 
