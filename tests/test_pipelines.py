@@ -19,7 +19,7 @@ from transformers import BertConfig, BertForMaskedLM
 from inspector.cli import commit_hook
 from inspector.cli.commit_hook import command, main
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 DEMOS = ROOT / "inspector/demo"
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
 (HOOK,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text("utf-8"))
